@@ -225,7 +225,7 @@ fn release_tools(ground: &Arc<Ground>, helm: Helm, lookout: Lookout) -> releases
     }
 }
 
-/// Makes the answers of the debug routes available that need the tools.
+/// Makes available those answers of the debug routes that need the tools of the jobs.
 fn offer(
     settings: &Settings,
     environment: &Environment,

@@ -1,4 +1,5 @@
-//! Does the jobs of the core: each is one function of the capability that it belongs to, from its start to its outcome.
+//! Does the jobs of the core. Each job, from its start to its outcome, is one function of the capability that it
+//! belongs to.
 //!
 //! A job never decides a next step and never retries; the core does both.
 
@@ -29,7 +30,7 @@ use webhooks::configurations::ensure::Webhooks;
 /// The tools of all jobs.
 #[derive(Debug)]
 pub struct Tools {
-    /// What all jobs share: the cluster, programs, files.
+    /// The means that all jobs share: the cluster, programs, files.
     pub ground: Arc<Ground>,
     /// Runs hooks and scripts.
     pub hooks: Arc<hooks::Tools>,

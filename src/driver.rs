@@ -38,7 +38,7 @@ pub struct Hands {
     pub monitors: Monitors,
     /// Sends replies to the API server.
     pub replies: Replies<Reply>,
-    /// Lets files that were read again take the place of those before.
+    /// Replaces the files of modules by those that were read again.
     pub editions: Editions,
     /// Passes on judgements on files that came from sources.
     pub judged: mpsc::UnboundedSender<Judged>,
@@ -153,7 +153,7 @@ where
                 Effect::Reply(ReviewId(number), reply) => self.hands.replies.send(number, reply),
                 Effect::TakeUpFiles(module, edition) => self.hands.editions.take_up(&module, edition),
                 Effect::JudgeFiles(module, edition, verdict) => {
-                    // Without modules nobody follows sources.
+                    // Without modules no part follows sources, and there is no receiver.
                     let _ = self.hands.judged.send((module, edition, verdict));
                 }
                 Effect::StopMonitors(ids) => self.hands.monitors.stop(&ids),
@@ -182,7 +182,7 @@ where
     }
 }
 
-/// The outcome of a job; `lost` with the failure if it panics.
+/// The outcome of a job. If the job panics, this is `lost` with the failure.
 async fn outcome(work: impl Future<Output = Finished>, lost: Finished) -> Finished {
     let ended = AssertUnwindSafe(work).catch_unwind().await;
     ended.unwrap_or_else(|panic| lost.failing(defect(panic.as_ref())))
@@ -219,7 +219,6 @@ mod tests {
 
     use super::*;
 
-    /// Any job.
     fn a_job() -> Job {
         let mut operator = Operator::new(1, Policy::default());
         let nothing = Inventory {

@@ -1,4 +1,5 @@
-//! The interface for people and machines: probes, metrics, and the debug socket. Must never decide, and never keep state.
+//! The interface for people and machines: probes, metrics, and the debug socket. Must never decide, and never keep
+//! state.
 
 pub mod debug;
 pub mod probe;

@@ -97,7 +97,7 @@ fn tell(problem: &Problem) {
     }
 }
 
-/// Logs a broken module, also one that is switched off: with broken files it would not be removed.
+/// Logs a broken module, even one that is switched off, because a module with broken files is not removed.
 fn tell_broken(module: &ModuleName, fault: &Problem) {
     warn!(
         module = module.as_str(),

@@ -21,7 +21,7 @@ const BURIAL: Duration = Duration::from_secs(1);
 /// How long a stop may take; after this time Kubernetes kills the process.
 const STOP_WITHIN: Duration = Duration::from_secs(30);
 
-/// The reason for which one life of the process ends.
+/// The end of one life of the process.
 enum End {
     /// The process ends with the given exit code.
     Code(u8),
@@ -63,7 +63,8 @@ fn live_once(settings: &Settings, environment: &Environment, log: &Log, signals:
     let spawner = Spawner::new().map_err(NoThreads::Spawner)?.under(warrant.clone());
     let spawner = spawner.hiding(log.secrets.clone());
     let ended = runtime.block_on(one_life(settings, environment, log.clone(), spawner.clone(), signals));
-    // The remaining tasks have had their time, or a second signal ended it. Dropping them kills their children.
+    // The remaining tasks have had their time to end, or a second signal cut that time short. Dropping them kills their
+    // children.
     runtime.shutdown_timeout(BURIAL);
     // This ends the children's descendants, in any process group or session.
     spawner.end_all_runs(BURIAL);

@@ -24,7 +24,7 @@ pub(super) fn offer(place: &OnceLock<Charts>, tools: &Arc<Tools>, stopping: &Can
     });
 }
 
-/// The versions of the charts, as they are on disk for the running lives of their modules.
+/// The versions of the charts, from the files that their modules use at present.
 fn versions(tools: &Arc<Tools>) -> Versions {
     let tools = Arc::clone(tools);
     Versions::new(move |module| tools.ground.catalogue.borrow().module_named(module)?.version.clone())

@@ -85,7 +85,8 @@ pub(super) fn start(
     })
 }
 
-/// Whether the API server asks about edits of the ConfigMap: only if its way to us is known.
+/// When the API server asks about edits of the ConfigMap: always if a setting names the listener's address, otherwise
+/// only while it asks hooks, too, because only then the address is known to work.
 pub(super) fn edits(settings: &Settings) -> Edits {
     let Work::Modules(modules) = &settings.work else {
         return Edits::Unasked;

@@ -41,13 +41,12 @@ pub(super) struct Outside {
     pub(super) reloader: Arc<OnceLock<Reloader>>,
     /// Reports about the sources of modules.
     pub(super) sources: Arc<OnceLock<Sources>>,
-    /// Records runs of hooks.
     pub(super) recorder: Recorder,
     pub(super) events: ConfigEvents,
     pub(super) secrets: Secrets,
     pub(super) spools: Spools,
     pub(super) standing: watch::Sender<ActingRole>,
-    /// The ways to the channel.
+    /// The means of the code that follows the channel.
     pub(super) channel: channel::Outside,
 }
 

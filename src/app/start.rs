@@ -231,10 +231,10 @@ fn namespace(settings: &Settings, address: &Address) -> Result<String, StartErro
     }
 }
 
-/// A missing helm is logged at once; modules without a chart still run. Its version is asked by the
-/// first job that needs it, so that a start with nothing to do starts no child.
+/// Prepares helm. If helm is missing, this is logged at once, and modules without a chart still run. The first job that
+/// needs helm asks for its version, so that a start with nothing to do starts no child.
 ///
-/// Without modules there is none.
+/// `None` for hooks without modules.
 pub(super) async fn helm(
     settings: &Settings,
     environment: &Environment,
@@ -270,7 +270,7 @@ pub(super) async fn helm(
     Ok(Some(helm))
 }
 
-/// The program's own metrics, with the name prefix of the program that it plays.
+/// The metrics of the program as which the binary runs, with the name prefix of the settings.
 pub(super) fn meters(settings: &Settings, log: &Log) -> Meters {
     let prefix = &settings.metrics_prefix;
     let meters = match settings.work {

@@ -1,4 +1,4 @@
-//! The watches of objects: what is built around them, what they measure, and which door of the loop they use.
+//! Starts the watches of objects and of the ConfigMap with their settings, and turns their reports into metrics.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -60,8 +60,8 @@ pub(super) fn start(
     monitors
 }
 
-/// Watches the ConfigMap, if there are modules. Its contents go to the loop; `/readyz` shows why the watch fails. Returns
-/// the name of the ConfigMap, or an empty text without modules.
+/// Watches the ConfigMap, if there are modules. Its contents go to the loop; `/readyz` shows why the watch fails.
+/// Returns the name of the ConfigMap, or an empty text without modules.
 pub(super) fn config_map(
     settings: &Setup,
     cluster: &Cluster,
@@ -99,7 +99,7 @@ pub(super) fn looking(helm: &helm::Options, restored: Restored) -> lookout::Sett
     }
 }
 
-/// Shows which watches are stale, and takes back those that are not any more.
+/// Sets the metric of each stale watch, and removes the metrics of watches that are no longer stale.
 async fn report(monitors: Monitors, meters: Arc<Meters>) {
     let mut shown: BTreeSet<(String, String)> = BTreeSet::new();
     loop {

@@ -18,7 +18,7 @@ const START: &str = "start";
 
 const OUTPUT: &str = "output";
 
-/// The commands with the form of their answers without `-o`, in groups whose commands differ in it.
+/// The default forms of answers, for the commands of groups in which the commands have different defaults.
 const FORMS: [(&str, &str); 19] = [
     ("global config", "yaml"),
     ("global list", "yaml"),
@@ -76,7 +76,7 @@ pub fn hint(error: &clap::Error, program: Option<&OsStr>, words: &[String]) -> O
 
 /// The command line with the help of each command.
 pub(super) fn told(mut command: Command) -> Command {
-    // Only then the commands of a group have the flags of the group.
+    // Adds the flags of a group to its commands.
     command.build();
     let command = fitted(command);
     if command.find_subcommand(HOOKS).is_some() {

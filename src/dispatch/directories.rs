@@ -1,5 +1,5 @@
 //! Reads the modules directories again before a module is removed because no source names it any more. Never applies
-//! the result: the core compares the two.
+//! the result: the core compares it with the first reading.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::Tools;
 
-/// The pause before reading again. A copy into the directories that is under way changes something during it.
+/// The least time between the two readings. A copy into the directories that is under way changes them in this time.
 const APART: Duration = Duration::from_secs(3);
 
 /// The modules directories.

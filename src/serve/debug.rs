@@ -308,7 +308,8 @@ fn module_reply(name: &str, section: Section, format: Format, answer: Option<Val
     }
 }
 
-/// Patches in the original's shape: a list of patches, of which there is at most one, as they are kept compacted.
+/// Patches in the original's shape: a list of patches. It has at most one patch, because all patches are combined into
+/// one.
 fn patches(operations: Value) -> Value {
     if operations.is_null() {
         operations

@@ -145,8 +145,8 @@ fn listed(routes: &[(&str, &str)]) -> String {
         .fold("GET /\n".to_owned(), |all, (path, _)| all + "GET " + path + "\n")
 }
 
-/// The operator's own metrics. If the loop does not answer, its series are left out; the others still describe the
-/// process.
+/// The operator's own metrics. If the loop does not answer, its series are left out; the other series still describe
+/// the process.
 async fn own_metrics(State(probe): State<Probe>, asked: HeaderMap) -> Response {
     let sample = sample(&probe.doors, &probe.outdated).await.ok();
     scraped(escaping(&asked), probe.meters.render(sample.as_ref()))

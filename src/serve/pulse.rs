@@ -12,7 +12,7 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use listeners::Loop;
 
-/// The interval at which a broken configuration is counted; the loop is counted at every second one.
+/// The interval at which a broken configuration is counted. The tick of the loop is counted at every second interval.
 const BEAT: Duration = Duration::from_secs(5);
 
 /// Counts until the loop has ended.

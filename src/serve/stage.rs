@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use listeners::Loop;
 
-/// The answers that a loop gives, a kind of question each.
+/// The answers that a loop gives, one for each type of question.
 #[derive(Default)]
 pub(super) struct Answers(Vec<Prepared>);
 
@@ -60,7 +60,7 @@ impl Answers {
     }
 }
 
-/// Of this type of question.
+/// Answers with which only questions of this type are answered.
 pub(super) fn on<Q: Query>(answer: impl Fn(&Q) -> Q::Answer + Send + 'static) -> Answers {
     Answers::default().on(answer)
 }

@@ -17,19 +17,19 @@ pub enum Class {
     HookFailed,
     /// The cluster's admin must act: the API server understood the request and refused it.
     Refused,
-    /// Nobody: the network, the API server or a lock will be available again.
+    /// Nobody must act: the network, the API server or a lock will be available again.
     Unavailable,
     /// Nobody must act: a deadline passed.
     TimedOut,
     /// Nobody must act: the operator cancelled the work itself.
     Cancelled,
-    /// The authors of the operator: a panic or a broken invariant.
+    /// The authors of the operator must act: a panic or a broken invariant.
     Defect,
     /// A person must confirm: nothing is broken, but the next step cannot be undone.
     Held,
-    /// The module's author or a person must act: the API server lets nobody do this step on the object that is there.
+    /// The module's author or a person must act: the API server allows no user to do this step on the existing object.
     Blocked,
-    /// A person, if the operator cannot repair it: a record of helm cannot be read.
+    /// A record of helm cannot be read. A person must act if the operator cannot repair the record.
     Damaged,
 }
 
@@ -96,7 +96,7 @@ impl Failure {
         Self::new(Class::Defect, report)
     }
 
-    /// This failure as the cause of a larger one. `attempt` names the larger one.
+    /// This failure as the cause of a larger failure, which `attempt` names.
     #[must_use]
     pub fn within(mut self, attempt: impl fmt::Display) -> Self {
         self.report = format!("{attempt}: {}", self.report);

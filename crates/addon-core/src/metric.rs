@@ -1,8 +1,8 @@
 //! Metrics, our own and those of hooks: the families that hold the series, and the text that Prometheus reads.
 //!
-//! For hooks there are also the operations in a hook's metrics file, and the store with the rules for them. A file is
-//! parsed as a whole before any of it is applied. No series is shown twice, so that Prometheus can read every page. Must
-//! never drop a sample without a report.
+//! Metrics of hooks come from the operations in a hook's metrics file, and the store has the rules for these
+//! operations. A file is parsed as a whole before any operation is applied. No series is shown twice, so that
+//! Prometheus can read every page. Must never drop a sample without a report.
 
 pub mod accept;
 pub mod escape;
@@ -28,15 +28,15 @@ use name::{Group, LabelName, MetricName};
 /// The labels of one series, by name.
 pub type Labels = BTreeMap<LabelName, String>;
 
-/// The upper bounds of a histogram that sets none: the defaults of Prometheus clients.
+/// The upper bounds of a histogram without bounds of its own: the defaults of Prometheus clients.
 pub const DEFAULT_BUCKETS: [f64; 11] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
 
 /// An operation on a metric that a hook asks for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Operation {
-    /// The group of the series, whose series are replaced together. A series without a group lasts until it is written
-    /// again or expired.
+    /// The group of the series. All series of a group are replaced together. A series without a group lasts until it is
+    /// written again or expired.
     pub group: Option<Group>,
     /// The action.
     pub change: Change,

@@ -23,13 +23,13 @@ pub struct Module {
     pub order: u32,
     /// The module's values from files: the common `values.yaml`, overlaid by the module's own.
     pub values: Value,
-    /// The schemas of the module's values. The operator moves both into its store of values.
+    /// The schemas of the module's values. The operator moves the values and the schemas into its store of values.
     pub schemas: Schemas,
     /// The flag `fooEnabled` in the common `values.yaml` files.
     pub enabled: Option<bool>,
     /// Whether the module has a chart to install.
     pub has_chart: bool,
-    /// Whether the module has CRDs, which must be installed before anything of it runs.
+    /// Whether the module has CRDs, which must be installed before any part of the module runs.
     pub has_crds: bool,
     /// Whether the module's templates mention conversion webhooks, which must be published before its release.
     pub has_conversions: bool,
@@ -41,12 +41,13 @@ pub struct Module {
     pub has_account: bool,
     /// The modules that this module depends on, from `module.yaml`.
     pub depends_on: Vec<ModuleName>,
-    /// The error that makes the module's files unusable. The module is then not run, and nothing of it is removed.
+    /// The error that makes the module's files unusable. With an error, the module is not run, and none of its objects
+    /// is removed.
     pub broken: Option<Failure>,
 }
 
 impl Module {
-    /// A module of which no file is known: it has a name and a place, and nothing else.
+    /// A module of which no file is known: it has a name and an order number, and nothing else.
     pub fn without_files(name: ModuleName, order: u32) -> Self {
         Self {
             name,
@@ -77,7 +78,7 @@ pub enum Origin {
     Directory,
     /// The registry that the module's source names.
     Source {
-        /// Whether other files of this source did well before, so that a return to them is possible.
+        /// Whether earlier files of this source worked, so that the operator can return to those files.
         has_former: bool,
     },
 }

@@ -26,7 +26,7 @@ pub struct ObjectName {
 }
 
 impl ObjectName {
-    /// The names in an object; a missing one is empty.
+    /// The names in an object. A missing name is empty.
     pub fn of(object: &Value) -> Self {
         let text = |pointer| {
             object

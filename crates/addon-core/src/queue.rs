@@ -1,4 +1,5 @@
-//! Lanes of tasks. Each lane is first in, first out, and its head is retried in place. This module knows no hook and no module.
+//! Lanes of tasks. Each lane is first in, first out, and its head is retried in place. This file knows neither hooks
+//! nor modules.
 //!
 //! A task leaves its lane in exactly one of three ways: done, merged into the task before it, or dropped for a reason.
 //! The [`Ledger`] counts all of them, so that no task can vanish unnoticed.
@@ -15,7 +16,7 @@ pub enum State {
     Ready,
     /// A job of the head is running.
     Running,
-    /// The head waits for an event and not for a time. The part that brings the event wakes it.
+    /// The head waits for an event and not for a time. The part that brings the event wakes the head.
     Parked,
     /// The head failed and is retried at this time.
     Backoff(Tick),
@@ -34,7 +35,7 @@ pub struct Entry<T, S> {
     pub begun: bool,
     /// The number of failed attempts in a row.
     pub failures: u32,
-    /// The error of the last attempt, until one succeeds.
+    /// The error of the last failed attempt, until an attempt succeeds.
     pub error: Option<String>,
     /// The time since which the task has been running, parked or held.
     pub since: Tick,
@@ -172,7 +173,7 @@ impl<L: Ord + Clone, T, S: Copy> Queues<L, T, S> {
     }
 
     /// The lanes whose heads may start now, each with the slot that its head lacked. The head that has been ready longest
-    /// comes first. A head that lacked a slot is left out if `is_free` says that there is still none.
+    /// comes first. A head that lacked a slot is left out if `is_free` says that the slot is still not free.
     pub fn ready(&self, is_free: impl Fn(S) -> bool) -> Vec<(L, Option<S>)> {
         let heads = self
             .lanes
@@ -218,7 +219,7 @@ impl<L: Ord + Clone, T, S: Copy> Queues<L, T, S> {
             .min_by_key(|(until, _)| *until)
     }
 
-    /// Begins the head of the lane. Returns the head as it was queued if this is the first time.
+    /// Begins the head of the lane. Returns the head if it had not begun before.
     pub fn begin(&mut self, lane: &L) -> Option<&Entry<T, S>> {
         let head = self.lanes.get_mut(lane)?.front_mut()?;
         let first = !head.begun;
@@ -320,7 +321,7 @@ impl<L: Ord + Clone, T, S: Copy> Queues<L, T, S> {
         }
     }
 
-    /// Takes the tasks that directly follow the head, as long as `belongs` holds, to merge them into it.
+    /// Takes the tasks that directly follow the head, as long as `belongs` holds. The caller merges them into the head.
     pub fn merge_following(&mut self, lane: &L, mut belongs: impl FnMut(&T, &T) -> bool) -> Vec<T> {
         let mut taken = Vec::new();
         let Some(tasks) = self.lanes.get_mut(lane) else {
@@ -335,7 +336,7 @@ impl<L: Ord + Clone, T, S: Copy> Queues<L, T, S> {
     }
 
     /// Merges all matching tasks without a running job into the first of them. Returns the number of tasks that became
-    /// part of it.
+    /// part of that task.
     pub fn merge_all(
         &mut self,
         lane: &L,

@@ -36,9 +36,9 @@ use tenure::{Holder, Tenure};
 pub const RELEASE_NAME: &str = "meta.helm.sh/release-name";
 /// The annotation by which helm names the namespace of an object's release.
 pub const RELEASE_NAMESPACE: &str = "meta.helm.sh/release-namespace";
-/// The annotation by which helm leaves an object in the cluster.
+/// The annotation that can tell helm to leave an object in the cluster.
 pub const POLICY: &str = "helm.sh/resource-policy";
-/// The value of that annotation.
+/// The value of `POLICY` that tells helm to leave the object in the cluster.
 pub const KEEP: &str = "keep";
 
 /// The side that computes the changes of an object. A release stays with the side that first applied it, whichever
@@ -115,7 +115,8 @@ pub struct Newest {
     pub unmanaged: bool,
     /// The checksum of the revision's rendering, if the revision was marked with one.
     pub checksum: Option<String>,
-    /// The start of our helm child that began it, which identifies the child. Helm copies it to revisions that people make.
+    /// The start of our helm child that began the revision. It identifies the child. Helm copies this mark to revisions
+    /// that people make.
     pub begun: Option<u64>,
     /// The note about a held upgrade from this revision.
     pub held: Option<Held>,
@@ -123,8 +124,9 @@ pub struct Newest {
     pub confirmed: Option<String>,
 }
 
-/// The note about a helm child of ours: written before its start, and taken back after its end, but not necessarily at once.
-/// So the note about an ended child must never explain a revision that another program left.
+/// The note about a helm child of ours. It is written before the child starts. It is taken back after the child has
+/// ended, but not necessarily at once. So the note about an ended child must never explain a revision that another
+/// program left.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Intent {
     /// The action of the helm child.
@@ -136,10 +138,12 @@ pub struct Intent {
     pub digest: String,
     /// The time at which the helm child was started, in seconds since 1970.
     pub started: u64,
-    /// Whether the child marks the revision that it begins with its start. Children of older versions may not.
+    /// Whether the child writes the time of its start on the revision that it begins. Children of older versions may
+    /// not.
     #[serde(default, skip_serializing_if = "Not::not")]
     pub marks: bool,
-    /// The time as leader in which it was started; `None` without an election, or if an older version wrote the note.
+    /// The time as leader in which the child was started; `None` without an election, or if an older version wrote the
+    /// note.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub holder: Option<Holder>,
 }
@@ -155,8 +159,9 @@ pub enum IntentKind {
 }
 
 impl Intent {
-    /// Whether this child left the unfinished revision. A person may have begun a revision of that number, too, if the
-    /// child was killed before it wrote anything, or may be removing the revision that the child has finished.
+    /// Whether this child left the unfinished revision. There are two other causes. If the child was killed before it
+    /// wrote anything, a person may have begun a revision of the same number. A person may also be removing the
+    /// revision that the child has finished.
     fn explains(&self, newest: &Newest) -> bool {
         match self.kind {
             IntentKind::Upgrade => {
@@ -169,8 +174,8 @@ impl Intent {
         }
     }
 
-    /// Whether a failed child left no revision, by the number of the newest one. `None`: there is no release, or it
-    /// cannot be read.
+    /// Whether a failed child left no revision. `newest` is the number of the newest revision; `None`: there is no
+    /// release, or it cannot be read.
     pub fn left_nothing(&self, newest: Option<u32>) -> bool {
         newest.is_none_or(|newest| newest <= self.revision_before)
     }
@@ -199,9 +204,10 @@ pub struct Rendered {
 /// How the newest revision of a release is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Known {
-    /// It was read for this decision.
+    /// The revision was read for this decision.
     Read,
-    /// A watch shows it. Another program may have changed the release a moment ago, so nothing is written by it.
+    /// A watch shows the revision. Another program may have changed the release since then, so such a revision is no
+    /// reason to write anything.
     Watched(Notes),
 }
 
@@ -214,8 +220,8 @@ pub enum Notes {
     Outdated,
 }
 
-/// The facts that the decision may need. While it decides, the caller makes sure that no helm child of ours works on the
-/// release.
+/// The facts that the decision may need. During the decision, the caller makes sure that no helm child of ours works on
+/// the release.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Facts {
     /// The release's name.
@@ -254,8 +260,8 @@ pub struct Facts {
     pub helm_timeout: Duration,
 }
 
-/// Decides the next step towards the release that the inputs describe. By a revision that a watch shows, no step follows
-/// that writes or refuses anything.
+/// Decides the next step towards the release that the inputs describe. If only a watch shows the newest revision, the
+/// step never writes or refuses anything.
 pub fn decide(facts: &Facts) -> ReleaseStep {
     match (facts.known, certain_step(facts)) {
         (Known::Read, step)
@@ -358,7 +364,7 @@ pub fn foreign(release: &str) -> Failure {
     ))
 }
 
-/// The reason for which the records must not be repaired before a removal; `None` if they may.
+/// The reason for which the records must not be repaired before a removal; `None` if they may be repaired.
 pub fn delay_of_repair(facts: &Facts) -> Option<Failure> {
     let newest = facts.newest.as_ref()?;
     if !newest.ours {

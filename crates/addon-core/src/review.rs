@@ -1,8 +1,8 @@
 //! Reviews: the requests of the API server, the hooks that answer them, and the answers.
 //!
-//! [`Routes`](routes::Routes) have all bindings that review requests. They open a [`Review`], which names the hook to run
-//! and takes the end of its run, until there is a [`Reply`]. Must never run a hook, and never decide in the place of the
-//! cluster's failure policy: a review without an answer is reported as one.
+//! [`Routes`](routes::Routes) have all bindings that review requests, and open a [`Review`]. The review names the hook
+//! to run and takes the end of the run, until there is a [`Reply`]. Must never run a hook, and never decide in the
+//! place of the cluster's failure policy: if there is no answer, the reply says so.
 
 pub mod chain;
 pub mod conversion;
@@ -101,7 +101,8 @@ impl Review {
     }
 }
 
-/// The reply for an admission. A hook that failed denies the request. A hook that was too late leaves it to the failure policy.
+/// The reply for an admission. If the hook failed, the request is denied. If the hook was too late, the failure policy
+/// decides.
 fn admitted(head: &Head, hook: &HookId, ended: Ended) -> Reply {
     match ended {
         Ended::Well(HookResponse {

@@ -1,7 +1,8 @@
 //! Values: the layers of each owner, the effective values that they add up to, and the changes that hooks may make.
 //!
-//! Every change is first a proposal, which is computed without changing anything, and then committed as a whole or not at
-//! all. Must never hold layers that cannot be merged: a layer that would cause that is refused when it arrives.
+//! Every change is first a proposal, which is computed without changing anything, and then committed as a whole or not
+//! at all. Must never hold layers that cannot be merged: a layer that does not fit the others is refused when it
+//! arrives.
 
 mod document;
 mod forgetting;
@@ -40,7 +41,7 @@ use patch::{DoesNotApply, Operations, PatchFile, Unacceptable};
 #[serde(transparent)]
 pub struct Version(u64);
 
-/// The operation on the values of an owner that failed.
+/// The failed operation on the values of an owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Attempt {
     /// A hook's patch.
@@ -88,7 +89,7 @@ pub enum Reason {
     /// The values would break their schema.
     #[error("{0}")]
     Breaks(String),
-    /// A section would become a scalar, or the global one a list.
+    /// A section would become a scalar, or the global section would become a list.
     #[error("'{key}' should be {}, not of type {found}", if key == GLOBAL_KEY { "a map" } else { "a map or a list" })]
     NoSection {
         /// The key of the section that would become invalid.
@@ -105,7 +106,7 @@ struct Layers {
     config: Option<Arc<Value>>,
     patches: Arc<Operations>,
     schemas: Arc<Schemas>,
-    /// The number of times that other schemas took the place of these.
+    /// The number of times that the schemas were replaced.
     renewals: u64,
     effective: Arc<Value>,
     /// The secrets in all layers.
@@ -237,8 +238,8 @@ impl Store {
         })
     }
 
-    /// Replaces the schemas of an owner and the values of its files, and forgets the patches of its hooks. If the new ones
-    /// cannot be used, nothing changes.
+    /// Replaces the schemas of an owner and the values of its files, and forgets the patches of its hooks. If the new
+    /// schemas or values cannot be used, nothing changes.
     pub fn renew_files(&mut self, owner: &Owner, schemas: Schemas, values: Value) -> Result<bool, Rejected> {
         self.set_layer(owner, Attempt::Files, |layers, key| {
             layers.schemas = Arc::new(schemas);
@@ -251,7 +252,7 @@ impl Store {
 
     /// Replaces or drops the section of the `ConfigMap`. True if the effective values changed.
     ///
-    /// If an empty section is dropped, it stays: it has no values that would have to go.
+    /// An empty section stays even if it is to be dropped, because it has no values to remove.
     pub fn set_config(&mut self, owner: &Owner, section: Option<Value>) -> Result<bool, Rejected> {
         self.set_layer(owner, Attempt::ConfigSection, |layers, key| {
             layers.config = match section {
@@ -300,7 +301,7 @@ impl Store {
     }
 }
 
-/// The values of files as a section. No values are an empty section.
+/// The values of files as a section. Absent values become an empty section.
 fn section_of_files(values: Value, key: &str) -> Result<Value, Reason> {
     if values.is_null() {
         return Ok(Value::Object(Map::new()));

@@ -37,7 +37,7 @@ pub struct Running {
     pub late: bool,
     /// Whether a standby started the job as a preparation, so that it is in no lane.
     pub warms: bool,
-    /// The last changes in the snapshots that it has read, if it has read them.
+    /// The last changes in the snapshots that the job has read, if it has read them.
     pub read: Option<BTreeMap<MonitorId, u64>>,
     /// The job's outcome, if the world has changed already and only the report to the operator is missing.
     pub finished: Option<Finished>,
@@ -61,7 +61,7 @@ pub struct Life {
     pub monitors: Monitors,
     /// The events of this life, and the conclusions from them.
     pub told: Told,
-    /// The last report about each release, since the releases are listed.
+    /// The last report about each release that was listed or added since.
     pub lookout: BTreeMap<String, Option<Drift>>,
     /// Whether the releases are watched.
     pub watches_releases: bool,
@@ -257,7 +257,7 @@ impl Life {
         )
     }
 
-    /// The number of the naming of each source.
+    /// The number of the naming of each source. A source that is named again after it was gone has a higher number.
     pub fn namings(&self) -> BTreeMap<String, u64> {
         let named = self.operator.answer(&SourcesQuery).into_iter().flatten();
         named.map(|(name, named)| (name.to_string(), named.naming)).collect()

@@ -133,7 +133,8 @@ fn patched(own: &Flat, global: &Flat, hooks: &[HookSpec]) -> Flat {
 /// Enabled modules that cannot run.
 pub fn stuck(setup: &Setup, enabled: &BTreeSet<String>) -> BTreeSet<String> {
     let find = |name: &str| setup.modules.iter().find(|module| module.name == name);
-    // Modules that do not follow from modules that can run cannot run, so cycles need no rule of their own.
+    // A module is able to run if all modules that it needs are able to run. Modules in a cycle never become able, so
+    // cycles need no rule of their own.
     let mut able: BTreeSet<String> = BTreeSet::new();
     loop {
         let more: Vec<String> = enabled

@@ -352,7 +352,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Checks that a timer event without effects at least moves the timer.
+    /// T1: the timer does not fire again and again without effects.
     fn timers(&mut self, event: &Event, effects: &[Effect]) -> Result<(), Violation> {
         let due = self.seen.timeout.as_ref().is_some_and(|(at, _)| *at <= self.clock);
         let idle = matches!(event, Event::TimerFired) && effects.is_empty() && due;

@@ -24,7 +24,7 @@ pub fn shrink(case: &Case, invariant: &str, budget: Duration) -> Case {
     }
 }
 
-/// Removes stretches of the history, each time half as long.
+/// Removes stretches of the history, first all of it, then stretches of half the length, and so on.
 fn fewer_actions(mut best: Case, fails: &impl Fn(&Case) -> bool, until: Instant) -> Case {
     let mut length = best.actions.len().max(1);
     while length > 0 && Instant::now() < until {

@@ -39,19 +39,19 @@ pub struct Told {
     pub config: BTreeMap<String, String>,
     /// The texts in the `ConfigMap`, broken ones included; `None` if there is no `ConfigMap`.
     pub raw: Option<BTreeMap<String, String>>,
-    /// Whether there is a `ConfigMap` that a person made, so that the keys it lacks were left out on purpose.
+    /// Whether there is a `ConfigMap` that people made or edited, so that the keys it lacks were left out on purpose.
     pub silence_speaks: bool,
-    /// The `ConfigMap` if a program made it: its uid, whether people have edited it, and the keys that were applied
-    /// before the program made it and that it has never contained.
+    /// The `ConfigMap` if a program made it: its uid, whether people have edited it, and some of the applied keys:
+    /// those that were applied before the program made the `ConfigMap`, and that the `ConfigMap` has never contained.
     made: Option<(String, bool, BTreeSet<String>)>,
-    /// The common values file.
     common: values_file::CommonValues,
     /// Whether the last good texts of the previous life are unknown.
     state_lost: bool,
     /// Whether people have made or edited a `ConfigMap` in this life.
     people_spoke: bool,
     version: u64,
-    /// The version at which we created the `ConfigMap`. Readings with a lower version are about one that was gone before.
+    /// The version at which we created the `ConfigMap`. Readings with a lower version are about an earlier `ConfigMap`,
+    /// which was gone before.
     floor: u64,
     /// The keys that the operator wrote, each with the version of the `ConfigMap` and the text.
     written: BTreeMap<String, (u64, String)>,
@@ -59,14 +59,14 @@ pub struct Told {
     pub broken: BTreeSet<String>,
     /// The running saves, and whether the `ConfigMap` was read meanwhile.
     saves: BTreeMap<JobId, bool>,
-    /// The flags in the last reading, applied or not. A standby has nothing else.
+    /// The flags in the last reading, applied or not. A standby knows no other flags.
     overheard: BTreeMap<String, bool>,
     /// The readings that came before the state Secret was read.
     early: Vec<ConfigRead>,
     state_known: bool,
     /// The readings that are not applied yet.
     unheard: Vec<ConfigRead>,
-    /// Whether work has begun. From then on a reading replaces one that is not applied yet.
+    /// Whether work has begun. From then on a new reading replaces a reading that is not applied yet.
     begun: bool,
     /// The flags that global hooks have set.
     pub flags: BTreeMap<String, Option<bool>>,
@@ -95,8 +95,8 @@ impl Told {
         self.saves.insert(id, false);
     }
 
-    /// Notes that a save found another `ConfigMap` than expected. If it found none, but one was read meanwhile, it is
-    /// unknown which came first.
+    /// Notes that a save found another `ConfigMap` than expected. If the save found no `ConfigMap`, but a reading found
+    /// one meanwhile, the finding of the save does not count: it is unknown which came first.
     pub fn save_missed(&mut self, id: JobId, read: &ConfigRead) {
         let seen = self.saves.remove(&id).unwrap_or_default();
         if !seen || *read != ConfigRead::Missing {
@@ -191,8 +191,8 @@ impl Told {
         }
     }
 
-    /// Notes how the ConfigMap was made. One that a program made removes nothing, neither by missing keys nor by empty
-    /// sections. Returns the keys that it has never contained.
+    /// Notes how the `ConfigMap` was made. If a program made it, returns the keys that it has never contained: for
+    /// these keys neither the missing key nor an empty section removes the kept text.
     fn hear_origin(&mut self, data: &BTreeMap<String, String>, provenance: &Provenance) -> BTreeSet<String> {
         let (uid, is_as_made) = (&provenance.uid, provenance.is_as_made(data));
         if provenance.made_with.is_none() {
@@ -302,7 +302,8 @@ impl Told {
         }
     }
 
-    /// Whether this reading is older than the known state. After the `ConfigMap` was missing, the last reading is new again.
+    /// Whether this reading is older than the known state. While the `ConfigMap` is missing, a reading of the last
+    /// known version is new.
     pub fn is_stale(&self, read: &ConfigRead) -> bool {
         let ConfigRead::Present { version, .. } = read else {
             return false;

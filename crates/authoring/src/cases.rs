@@ -127,7 +127,7 @@ impl<'a> Tried<'a> {
     }
 }
 
-/// Plays the cases of modules or of global hooks. With a text, only those that have it in their names.
+/// Plays the cases of modules or of global hooks. With `only`, plays just the cases whose names contain that text.
 pub fn test(tried: Tried<'_>, only: Option<&str>, environment: &Environment) -> Result<Report, CasesError> {
     let dir = tried.dir();
     let begin = Instant::now();
@@ -191,7 +191,7 @@ pub(super) fn environment_without_cluster(
     Ok(variables)
 }
 
-/// The cases in a directory in the order of their files, which are named as the directory was typed.
+/// The cases in a directory, in the order of their files. The paths of files begin with the directory as it was typed.
 fn cases_of(home: &Path, place: &Path, typed: &Path) -> io::Result<Vec<Written>> {
     let mut cases = Vec::new();
     // Directories in it are for other files.

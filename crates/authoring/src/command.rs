@@ -17,7 +17,7 @@ use crate::manifest::NoManifest;
 use crate::replaying::ReplayError;
 use crate::rights::RightsError;
 
-/// What was looked at is not as it should be; the answer has said so.
+/// The checked files have problems. The answer has already shown the problems.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 enum Unsound {
     #[error("there are problems to correct")]

@@ -125,7 +125,7 @@ pub fn write(new: &NewModule<'_>) -> Result<Vec<PathBuf>, DraftError> {
     }
     let written = fill(&target, &name, chart.as_ref());
     if written.is_err() {
-        // A half of a module would be taken for a whole one.
+        // An incomplete module would be taken for a complete one.
         drop(fs_err::remove_dir_all(&target));
     }
     written.map_err(failed)

@@ -83,10 +83,10 @@ pub fn lint(dir: &Path, environment: &Environment) -> Result<Checked, LintError>
     Ok(Checked { findings, looked_at })
 }
 
-/// The files of a module, or of a directory of modules, which is read in both cases.
+/// The files of a directory of modules. For a single module, the directory that contains it is read.
 pub(super) fn found(place: &Path, empty: &Path) -> Found {
     let parent = Some(place).filter(|place| is_module(place)).and_then(Path::parent);
-    // An empty directory: global hooks are not checked here.
+    // The directory of global hooks is empty, because global hooks are not checked here.
     found_with(vec![parent.unwrap_or(place).to_owned()], empty.to_owned())
 }
 

@@ -64,7 +64,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// Whether the run gave the same as the recorded one.
+    /// Whether the run gave the same results as the recorded run.
     pub fn is_same(&self) -> bool {
         self.differences.is_empty()
     }

@@ -52,7 +52,7 @@ pub struct Question {
     pub only: Vec<String>,
     /// The namespace of the releases.
     pub namespace: String,
-    /// A file with additional values for charts, in place of those from hooks or the `ConfigMap`.
+    /// A file with additional values for charts, in place of the values from hooks or the `ConfigMap`.
     pub values: Option<PathBuf>,
 }
 

@@ -61,8 +61,8 @@ impl From<CannotMake> for Failure {
     }
 }
 
-/// The certificates that have to replace the stored ones; none if those are good. `names` are the host names of the
-/// listeners.
+/// The certificates that have to replace the stored ones; none if the stored ones are good. `names` are the host names
+/// of the listeners.
 pub fn renewed(stored: Option<&Stored>, names: &[String], now: Timestamp) -> Result<Option<Stored>, CannotMake> {
     let Some(stored) = stored else {
         return made(&[], names, now).map(Some);

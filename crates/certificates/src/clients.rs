@@ -1,8 +1,8 @@
 //! Client certificates, for listeners that demand them.
 //!
 //! The original accepts X.509 certificates of version 1, which openssl still makes if no extension is asked for. The
-//! TLS library knows only version 3, so the others are checked here. Must never accept a certificate that no authority
-//! has signed.
+//! TLS library knows only version 3, so certificates of older versions are checked here. Must never accept a
+//! certificate that no authority has signed.
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -56,9 +56,9 @@ impl From<ProbeError> for Failure {
     }
 }
 
-/// Succeeds if the listener shows a certificate for the name that the bundle verifies, and answers that it is healthy.
-/// For a listener that demands client certificates only the handshake is checked, because the operator has none to
-/// show.
+/// Succeeds if the bundle verifies the listener's certificate for this name, and the listener answers that it is
+/// healthy. For a listener that demands client certificates only the handshake is checked, because the operator has
+/// none to show.
 pub async fn probe(address: SocketAddr, name: &str, bundle: &CaBundle, asks_clients: bool) -> Result<(), ProbeError> {
     let address = reachable(address);
     let attempt = Box::pin(attempt(address, name, bundle, asks_clients));
@@ -104,7 +104,7 @@ async fn attempt(address: SocketAddr, name: &str, bundle: &CaBundle, asks_client
     Err(ProbeError::Answer { address, said })
 }
 
-/// The address to ask for a listener on all addresses: loopback.
+/// The address at which the listener is asked. For a listener on all addresses this is loopback.
 fn reachable(mut address: SocketAddr) -> SocketAddr {
     if address.ip().is_unspecified() {
         address.set_ip(match address.ip() {

@@ -74,8 +74,8 @@ impl Tls {
         })))
     }
 
-    /// Uses this certificate from the next handshake on. With `clients`, clients have to show a certificate by one of
-    /// these authorities. Returns whether anything has changed.
+    /// Uses this certificate from the next handshake on. With `clients`, clients have to show a certificate that one of
+    /// these authorities has signed. Returns whether anything has changed.
     pub fn serve(&self, material: &Material, clients: Option<Clients>) -> Result<bool, TlsError> {
         let changed = !self.serves(material, clients.as_ref());
         if changed {

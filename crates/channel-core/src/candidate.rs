@@ -1,6 +1,6 @@
 //! A version in the registry: its manifests, and the notes (annotations) that were put on its image at the build.
 //!
-//! Must never take a note that cannot be read for one that is absent.
+//! Must never treat a note that cannot be read as an absent note.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -55,7 +55,7 @@ pub enum Signature {
     NotAsked,
     /// A configured key has signed the image.
     Good,
-    /// No configured key has signed it, or the check failed. The reason follows "is not verified: ".
+    /// No configured key has signed the image, or the check failed. The reason follows "is not verified: ".
     Bad(String),
 }
 

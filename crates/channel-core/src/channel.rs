@@ -20,7 +20,7 @@ use super::version::Version;
 pub struct NoChannel {
     /// The text that is no channel.
     pub text: String,
-    /// Why it is not the kind of channel that it looks like.
+    /// The reason why the text is not the kind of channel that it looks like.
     pub fault: String,
 }
 

@@ -77,7 +77,7 @@ pub enum Activity {
 /// The version that the operator should change to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Target {
-    /// The tag that points to it; `None` if the channel is a digest.
+    /// The tag that points to the version; `None` if the channel is a digest.
     pub tag: Option<Tag>,
     /// The version's digest.
     pub digest: ImageDigest,
@@ -96,7 +96,7 @@ pub enum Choice {
         target: Target,
         /// The reasons for which the version waits, at least one.
         reasons: Vec<Reason>,
-        /// The time at which the wait may end; `None` if it does not depend on time alone.
+        /// The time at which the wait may end; `None` if the end does not depend on time alone.
         next: Option<Timestamp>,
     },
     /// The trial of the version may begin.
@@ -107,7 +107,8 @@ pub enum Choice {
 struct Wanted<'a> {
     tag: Option<&'a Tag>,
     candidate: &'a Candidate,
-    /// The channel is the running digest. This is the version of the tag beside it, for information.
+    /// Whether the channel is the running digest. If so, the candidate is the version of the tag beside that digest,
+    /// for information.
     held: bool,
     /// A higher version that the registry showed before and does not show any more.
     withdrawn: Option<Version>,
@@ -238,7 +239,7 @@ impl Situation<'_> {
         }
         if !(is_approved || wanted.tag.is_none() || memory.is_asked_for(&candidate.digest)) {
             reasons.extend(match self.step(wanted) {
-                // The tag of a module may move to any version, as long as none of them is known to be lower.
+                // The tag of a module may move to any version that is not known to be lower.
                 VersionStep::Unknown if self.subject == Subject::Module => None,
                 VersionStep::Older => Some(Reason::Older {
                     running: self.running.version.clone(),
@@ -311,7 +312,7 @@ impl Wanted<'_> {
         }
     }
 
-    /// The version in the image's annotation. If there is none, the tag, if it is a full version.
+    /// The version in the image's annotation. Without the annotation, the tag counts if it is a full version.
     fn version(&self) -> Option<Version> {
         let of_tag = || Version::parse_full(self.tag?.as_str());
         self.candidate.notes.version.clone().or_else(of_tag)

@@ -1,4 +1,5 @@
-//! How the operator follows the registry: when it asks, which questions, and which news come of the answers.
+//! How the operator follows the registry: when it asks, which questions it asks, and which news follow from the
+//! answers.
 //!
 //! The leader asks one question at a time, in rounds. A round with a missing answer changes nothing: the known facts
 //! stay. Must never begin a trial by itself: it only returns the choice.
@@ -30,7 +31,7 @@ const PAUSE: Duration = Duration::from_mins(1);
 const SPREAD_MS: u64 = 6_000;
 /// The longest pause that a registry may ask for. A longer one is cut to this.
 const LONGEST_PAUSE: Duration = Duration::from_hours(1);
-/// The number of rounds in a row without an answer that is reported.
+/// The number of rounds in a row without an answer after which the registry is reported as unreachable.
 const TOLD_AFTER: u32 = 3;
 
 /// A request to the registry about our own repository.
@@ -68,7 +69,7 @@ pub struct Trouble {
     pub pause: Option<Duration>,
 }
 
-/// The action by which the operator goes on to follow the registry.
+/// The next action of following the registry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Move {
     /// Send the question to the registry, and pass in the registry's reply.
@@ -190,7 +191,7 @@ impl Following {
         &self.memory
     }
 
-    /// Replaces the memory by the one that another replica, which led meanwhile, has left.
+    /// Replaces the memory by the memory of another replica, which has led meanwhile.
     pub fn recall(&mut self, memory: Memory) {
         self.memory = memory;
     }

@@ -8,9 +8,10 @@ pub const LOWEST_CHART_KEY: &str = "addon-operator/lowest-chart";
 /// The annotation that names the formats of our state that a version can read, with commas between them.
 pub const STATE_FORMATS_KEY: &str = "addon-operator/state-formats";
 
-/// The lowest version of the chart that can install this version: the last one that added something necessary.
+/// The lowest version of the chart that can install this version: the last chart that added something necessary.
 pub const LOWEST_CHART: &str = "0.1.0";
-/// The format in which this version writes its state. It is increased when an older version would misread the state.
+/// The format in which this version writes its state. The number is increased when an older version would misread the
+/// state.
 pub const STATE_FORMAT: &str = "1";
 /// All formats that this version can read.
 pub const STATE_FORMATS: [&str; 1] = [STATE_FORMAT];

@@ -1,12 +1,12 @@
 //! The election of a leader among replicas by one lease, and the next step of a replica about it.
 //!
-//! A replica leads because of its own successful write, and no longer than the renew deadline after it *sent* that write.
-//! Another replica takes the lease when it has known the same version of it for the whole duration of the lease, counted
-//! from when it *received* it, and its write replaces only that very version. So no two replicas lead at once, as long as
-//! no clock runs faster than another by more than the ratio of lease and deadline. If a replica finds, after it has seen
-//! that version of the lease, that the holder has ended, it does not have to wait. If the lease entitles a version of the
-//! program, only replicas of that version may skip a wait. Must never compare the clocks of two replicas: the times in
-//! the lease are for people to read.
+//! A replica leads because of its own successful write, and no longer than the renew deadline after it *sent* that
+//! write. Another replica takes the lease when it has known the same version of the lease for the lease's whole
+//! duration. That time counts from when the replica *received* the version, and its write replaces only this version.
+//! So two replicas never lead at once, as long as no clock runs faster than another by more than the ratio of lease and
+//! deadline. A replica does not have to wait if it has seen a version of the lease and finds later that the holder of
+//! the lease has ended. If the lease entitles a version of the program, only replicas of that version may skip a wait.
+//! Must never compare the clocks of two replicas: the times in the lease are for people to read.
 
 mod entitlement;
 pub mod lease;
@@ -52,8 +52,8 @@ pub enum ReplicaRole {
     Standby,
     /// The replica leads.
     Leads,
-    /// The replica still leads, but must end the work that it has started and release the lease, because another version
-    /// is entitled to it.
+    /// The replica still leads, but must end the work that it has started and release the lease, because another
+    /// version is entitled to the lease.
     Yields,
     /// The replica has led, and must not lead again in this life.
     Deposed,
@@ -129,9 +129,9 @@ enum Known {
 }
 
 impl Election {
-    /// A replica of this name without any knowledge. A lease that is held under its name counts as its own. `versions`
-    /// are all digests of its version: that of the index, and that of the image in it. If they are empty, the replica is
-    /// entitled only where every version is.
+    /// A replica of this name that knows nothing yet. A lease whose holder has this name counts as its own. `versions`
+    /// are all digests of the replica's version: the digest of the index, and that of the image in the index. If
+    /// `versions` is empty, the replica is entitled only while every version is.
     pub fn new(me: String, versions: BTreeSet<ImageDigest>, timing: Timing) -> Self {
         Self {
             me,
@@ -265,7 +265,7 @@ impl Election {
         }
     }
 
-    /// Notes a successful write that makes this replica the leader or keeps it so.
+    /// Notes a successful write that makes this replica the leader or keeps it the leader.
     fn leads(&mut self, sent: Tick, now: Tick, version: String, record: Record) {
         let claim = match &self.role {
             Role::Leads(term) => term.claim.clone(),

@@ -1,8 +1,8 @@
 //! Versions of images: the one that is wanted, its trial, and the replica that leads.
 //!
-//! The operator follows a channel of its own image, and the packages of modules likewise. This crate has the names of
-//! images, ranges of versions, the settings of people, and all decisions that follow. Must never ask a registry or a
-//! clock, and never choose a version because something is absent.
+//! The operator follows a channel of its own image, and a channel of each module's package. This crate has the names of
+//! images, ranges of versions, the settings of people, and all decisions that follow from them. Must never ask a
+//! registry or a clock, and never choose a version because something is absent.
 //!
 //! ```text
 //!   settings, policy, window (people)      answers of the registry

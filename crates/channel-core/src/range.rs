@@ -59,9 +59,9 @@ pub struct Range {
 /// The versions that are in a range.
 #[derive(Debug, Clone)]
 enum Rules {
-    /// Those that all rules of a group allow.
+    /// The versions that all rules of a group allow.
     Groups(Vec<Group>),
-    /// Those that fit a mask.
+    /// The versions that fit a mask.
     Mask(Mask),
 }
 
@@ -116,8 +116,9 @@ impl Range {
         })
     }
 
-    /// Reads a range or a mask. A mask is a version with open parts, such as `v1.*.*`. Most masks are ranges; of the others
-    /// (`1.*.0`, `1.2.*-rc.*`) ranges would ignore the parts behind the first open one.
+    /// Reads a range or a mask. A mask is a version with open parts, such as `v1.*.*`. Most masks are also ranges. The
+    /// other masks (`1.*.0`, `1.2.*-rc.*`) are read as masks, because a range would ignore the parts behind the first
+    /// open part.
     pub fn parse_mask(text: &str) -> Result<Self, RangeError> {
         match Mask::parse(text) {
             None => Self::parse(text),
@@ -136,9 +137,9 @@ impl Range {
         }
     }
 
-    /// The tag of the highest version in the range. Only tags that are full versions count: tags like `1.4` or `20240101`
-    /// may be moved at any time. Of two tags for one version, the one that is written as the range, with or without `v`,
-    /// comes first, then the alphabet decides.
+    /// The tag of the highest version in the range. Only tags that are full versions count: tags like `1.4` or
+    /// `20240101` may be moved at any time. If two tags name one version, the tag that is written like the range (with
+    /// or without `v`) comes first. After that the alphabet decides.
     pub fn highest<'t>(&self, tags: impl IntoIterator<Item = &'t Tag>) -> Option<(&'t Tag, Version)> {
         let versions = tags
             .into_iter()

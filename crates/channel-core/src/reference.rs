@@ -12,7 +12,7 @@ use thiserror::Error;
 const DEFAULT_REGISTRY: &str = "docker.io";
 /// Other names of the default registry `docker.io`.
 const DEFAULT_REGISTRY_ALIASES: [&str; 2] = ["index.docker.io", "registry-1.docker.io"];
-/// The folder of a name at the default registry that has none.
+/// The folder of an image name at the default registry that names no folder.
 const DEFAULT_FOLDER: &str = "library/";
 /// The tag of a name that has neither tag nor digest.
 const DEFAULT_TAG: &str = "latest";

@@ -1,7 +1,7 @@
 //! The version of a package that a text asks for, among the tags of a repository.
 //!
-//! A tag, a mask or a range is followed without a policy of its own, as application bundles are. Must never select a lower
-//! version because a registry shows fewer tags.
+//! Packages such as application bundles are followed by a tag, a mask or a range, without a policy of their own. Must
+//! never select a lower version because a registry shows fewer tags.
 
 use super::channel::{Channel, NoChannel};
 use super::range::Range;
@@ -23,7 +23,7 @@ pub enum Selection {
         /// The highest version that the registry shows; `None` if it shows none of the range.
         shown: Option<Version>,
     },
-    /// No tag is in the range, and none was.
+    /// No tag is in the range, and no running version is in the range.
     Nothing,
 }
 
@@ -52,7 +52,7 @@ pub fn select<'t>(range: &Range, running: Option<&Tag>, tags: impl IntoIterator<
         (None, None) => Selection::Nothing,
         (None, Some(_)) => Selection::Kept { shown: None },
         (Some((_, shown)), Some((_, runs))) if shown < runs => Selection::Kept { shown: Some(shown) },
-        // Of two tags for one version the running one stays.
+        // If two tags name one version, the running tag stays.
         (Some((_, shown)), Some((tag, runs))) if shown == runs && tags.into_iter().any(|one| one == tag) => {
             Selection::Tag {
                 tag: tag.clone(),
@@ -121,12 +121,12 @@ mod tests {
         for (text, running, tags, wanted) in [
             ("1.2.*", None, all, "1.2.4"),
             ("1.*.*", Some("1.2.4"), all, "1.3.0"),
-            // The registry answers with less.
+            // The registry shows fewer tags.
             ("1.*.*", Some("1.3.0"), &["1.2.3"], "kept above 1.2.3"),
             ("1.*.*", Some("1.3.0"), &["latest"], "kept"),
             ("1.*.*", Some("1.3.0"), &[], "kept"),
             ("1.*.*", None, &[], "nothing"),
-            // A person asks for less.
+            // A person asks for a lower version.
             ("1.2.*", Some("1.3.0"), all, "1.2.4"),
             ("2.*.*", Some("1.3.0"), all, "nothing"),
             // A tag that is no version says nothing about the running one.

@@ -46,7 +46,7 @@ pub struct ModuleSource {
     pub version: Channel,
     /// The version that a person holds, in the place of the wanted one.
     pub pin: Option<ImageDigest>,
-    /// The order number of the module; without it the one of directories without a number.
+    /// The order number of the module; `None`: the order number of directories whose names have no number.
     pub order: Option<u32>,
     /// The name of the Secret with the login for the registry; without it the logins of the operator's pod count.
     pub auth: Option<String>,

@@ -1,9 +1,9 @@
 //! A trial: a new version runs beside the old one, and pods of the old version judge it.
 //!
-//! Every replica of both versions drives one state machine of this kind. It passes in sights of the cluster and its own
-//! wishes, asks for the next action, carries it out, and reports the outcome. The next action follows from objects that all
-//! replicas see. A machine keeps only clocks for itself, which start at zero in each life. So any replica may die at any
-//! moment, and another one continues. Must never take a missing sight for an absent object.
+//! Every replica of both versions drives one state machine of this kind. The replica passes in sights of the cluster
+//! and its own wishes, asks for the next action, carries it out, and reports the outcome. The next action follows from
+//! objects that all replicas see. A machine keeps only clocks for itself, which start at zero in each life. So any
+//! replica may die at any moment, and another one continues. Must never take a missing sight for an absent object.
 
 pub mod action;
 mod course;
@@ -32,7 +32,8 @@ use super::reference::{ImageDigest, Reference};
 
 /// The age up to which a sight is used for actions.
 pub const FRESH: Duration = Duration::from_secs(15);
-/// The pause before another look at the cluster, also after an action that found it different from the last sight.
+/// The pause before another look at the cluster. It also follows an action for which the cluster differed from the last
+/// sight.
 const LOOK: Duration = Duration::from_secs(2);
 /// The time for which an action is not repeated while its effect has not been seen.
 const SEEN_BY: Duration = Duration::from_secs(5);
@@ -328,7 +329,7 @@ impl Clocks {
         };
         let is_unowned = view.trial.is_none() && (view.set.is_some() || view.lease.entitled.is_some());
         watch::keep(&mut self.unowned, is_unowned, view.heard);
-        // The note allows the next action. Once the effect of that is seen, another action needs another note.
+        // The note allows the next action. Once the effect of that action is seen, another action needs another note.
         self.has_noted &= match view.trial {
             Some(trial) => !course::is_charged(view, trial),
             None => hands::is_put_back(view),

@@ -164,7 +164,7 @@ pub(super) fn number(text: &str) -> Option<u64> {
         .then(|| text.parse().ok())?
 }
 
-/// Splits off the longest beginning with these characters; `None` if it is empty.
+/// Splits off the longest beginning that has only these characters; `None` if that is empty.
 fn piece(text: &str, is_of: impl Fn(char) -> bool) -> Option<(&str, &str)> {
     let end = text.find(|c| !is_of(c)).unwrap_or(text.len());
     (end > 0).then(|| text.split_at(end))

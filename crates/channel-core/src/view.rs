@@ -57,7 +57,7 @@ pub struct Known {
     pub trial_set: Option<TrialSet>,
     /// The reason why nothing is taken although a channel is set, as a sentence; `None` if there is none.
     pub hold: Option<String>,
-    /// The stage of the trial, or of the way to one, as a sentence with the reason of a wait.
+    /// The stage of the trial, or of the steps before a trial, as a sentence with the reason of a wait.
     pub stage: Option<String>,
 }
 
@@ -107,7 +107,7 @@ pub struct View {
     pub check: Check,
     /// The trial that goes on or is being ended.
     pub trial: Option<OnTrial>,
-    /// The stage of that trial, or of the way to one, with the reason of a wait.
+    /// The stage of that trial, or of the steps before a trial, with the reason of a wait.
     pub stage: Option<String>,
     /// Digests that failed on trial, each with the reason.
     pub failed: BTreeMap<ImageDigest, String>,

@@ -141,7 +141,7 @@ pub struct Window {
     pub zone: TimeZone,
 }
 
-/// The end of a window for which a moment is computed.
+/// The boundary of a window for which a moment is computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
     Opening,

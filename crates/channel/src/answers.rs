@@ -49,7 +49,7 @@ pub async fn check(channel: &Channel) -> Response {
         Ok(rounds) => rounds,
         Err(off) => return bad_request(off),
     };
-    // During a pause that the registry demands, the bell is heard at its end.
+    // During a pause that the registry demands, the follower hears the bell only when the pause ends.
     channel.bell.ring();
     if let Some(not_yet) = left_alone(&state.borrow(), Timestamp::now()) {
         return text(StatusCode::SERVICE_UNAVAILABLE, not_yet).into_response();
@@ -62,7 +62,7 @@ pub async fn check(channel: &Channel) -> Response {
     text(StatusCode::SERVICE_UNAVAILABLE, late).into_response()
 }
 
-/// The reason and the end of a pause that the registry demands; none if it may be asked.
+/// The reason and the end of a pause that the registry demands; none if the registry may be asked.
 fn left_alone(state: &ChannelState, now: Timestamp) -> Option<String> {
     let ChannelState::On(known) = state else { return None };
     let until = known.following.left_alone.filter(|until| *until > now)?;

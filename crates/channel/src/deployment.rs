@@ -1,4 +1,4 @@
-//! The operator's Deployment for a person's command: finds it, reads its image, and changes that.
+//! The operator's Deployment for a person's command: finds it, reads its image, and replaces the image.
 //!
 //! A change is refused if the Deployment is no longer as it was read. Must never choose between several Deployments.
 
@@ -146,8 +146,7 @@ pub async fn put_image(cluster: &Cluster, deployment: &Seen, image: &str, why: &
     leave_fields(cluster, deployment, written).await
 }
 
-/// Writes annotations on the Deployment: the operator may replace the image in `deployment`. `at` is the time of the
-/// command.
+/// Notes on the Deployment that the operator may replace the image in `deployment`. `at` is the time of the command.
 pub async fn note_resumed(cluster: &Cluster, deployment: &Seen, at: &str) -> Result<(), DeploymentError> {
     let Seen {
         name, image, container, ..

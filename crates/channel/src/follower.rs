@@ -1,7 +1,7 @@
 //! Follows the registry: puts the core's questions to it, and passes the results to the other parts.
 //!
-//! Every replica has this part, but only the leader asks. Must never act on a choice of a version: other parts carry it
-//! out.
+//! Every replica has this part, but only the leader asks. Must never act on a choice of a version: other parts carry
+//! out the choice.
 
 mod metrics;
 
@@ -66,8 +66,8 @@ pub struct Known {
     pub settings: Option<Settings>,
     /// The operator's installation in the cluster.
     pub installed: Option<Installed>,
-    /// The results of asking the registry, and the choice of the next version. A replica that does not lead keeps those
-    /// of its time as leader.
+    /// The results of asking the registry, and the choice of the next version. A replica that does not lead keeps the
+    /// results of its time as leader.
     pub status: Status,
     /// Whether the running version is signed; none if that is not known.
     pub signature: Option<Signature>,
@@ -91,8 +91,8 @@ pub struct Recalled {
     pub memory: Memory,
 }
 
-/// The channels by which the follower of the registry learns about the cluster. The follower stops when all their
-/// senders are dropped.
+/// The channels by which the follower of the registry learns about the cluster. The follower stops when the senders of
+/// these channels are dropped.
 #[derive(Debug)]
 pub(super) struct Heard {
     /// The operator's installation.
@@ -112,7 +112,7 @@ pub fn endpoint(settings: &settings::Settings, bell: &Bell) -> Endpoint {
 }
 
 /// Starts to follow the registry, unless a setting forbids it or the operator's own image is unknown. Returns the name
-/// of the operator's pod if it does.
+/// of the operator's pod if the follower was started.
 pub(super) fn start(
     settings: &settings::Settings,
     environment: &Environment,
@@ -218,7 +218,7 @@ impl fmt::Debug for Follower {
 }
 
 impl Follower {
-    /// Makes a follower of the registry. `memory` is that of earlier processes.
+    /// Makes a follower of the registry. `memory` comes from earlier processes.
     pub fn new(memory: Memory, seed: u64, office: Office, ways: Ways) -> Self {
         Self {
             following: Following::new(memory, seed),
@@ -237,7 +237,7 @@ impl Follower {
         }
     }
 
-    /// Follows the registry and never ends. Without an installation's sender it does nothing.
+    /// Follows the registry and never ends. It does nothing once the sender of `installed` is dropped.
     pub async fn run(mut self) {
         loop {
             if self.ways.installed.has_changed().is_err() {
@@ -372,7 +372,7 @@ impl Follower {
     }
 }
 
-/// Waits for the answer to the open question; for ever without one.
+/// Waits for the answer to the open question. Without an open question it waits for ever.
 async fn answered(asking: &mut Option<Asking>) -> Result<Answer, Trouble> {
     match asking {
         Some(asking) => (&mut asking.answer).await,

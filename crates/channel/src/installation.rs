@@ -1,8 +1,8 @@
 //! The operator's own installation: its pod and its Deployment, and how both are found.
 //!
 //! A Deployment is the operator's own if the operator's pod belongs to one of its `ReplicaSet`s, or to the `ReplicaSet`
-//! of a trial that names it as an owner. Must never guess: a pod of anything else is no installation, and the result
-//! tells the reason.
+//! of a trial that names the Deployment as an owner. Must never guess: a pod of anything else is no installation, and
+//! the result tells the reason.
 
 mod kept;
 mod nodes;
@@ -189,7 +189,7 @@ async fn started_pod(cluster: &Cluster, name: &str) -> Result<Pod, Lost> {
     }
 }
 
-/// The `ReplicaSet` of a pod, and whether it is that of a trial.
+/// The `ReplicaSet` of a pod, and whether it is the `ReplicaSet` of a trial.
 async fn set_of(cluster: &Cluster, pod: &Pod) -> Result<(ReplicaSet, bool), Lost> {
     let controller = controller(&pod.metadata);
     let Some(owner) = controller.filter(|owner| owner.kind == "ReplicaSet") else {

@@ -1,7 +1,7 @@
 //! The channel: follows the tag of the operator's own image, tries versions, and returns to the one before.
 //!
-//! Every replica has these parts. Must never judge: `channel-core` decides which version is wanted and whether its trial has
-//! passed. Must never delay other parts: the operator works on while a version is tried.
+//! Every replica has these parts. Must never judge: `channel-core` decides which version is wanted and whether its
+//! trial has passed. Must never delay other parts: the operator works on while a version is tried.
 //!
 //! ```text
 //!   registry <-- inquiry <-- follower --> channel_core::following   which version is wanted

@@ -100,8 +100,8 @@ pub fn start(
         outside.be_off(why);
         return Ok(());
     };
-    // Judges do not lead, so their writes are not bound to a leader's warrant. Each takes effect only on the state that
-    // it names.
+    // Judges do not lead, so their writes are not bound to a leader's warrant. Each write takes effect only on the
+    // state that it names.
     let cluster = cluster.under(&Warrant::default()).within(PATIENCE);
     let outside = outside.clone();
     parts.spawn("trials of versions", async move {
@@ -140,7 +140,7 @@ struct Trying {
     /// The time at which the API server last answered completely.
     heard: Tick,
     lead: Lead,
-    /// Whether the memory of the choice has not been read since this replica began to lead.
+    /// Whether this replica leads and has not read the memory of the choice since it began to lead.
     is_to_recall: bool,
     /// The last failure that was logged.
     told: Option<String>,

@@ -16,13 +16,13 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(20);
 /// The number of further searches while a process hides its environment, which some do for ever.
 const HIDDEN: u32 = 3;
-/// The number of further searches while a program is being started, for which the disk may be waited for.
+/// The number of further searches while a program is being started. The start may have to wait for the disk.
 const STARTING: u32 = 50;
 
 /// The largest number of searches in a row. Processes may fork between two searches.
 const ROUNDS: usize = 10;
 
-/// The runs whose descendants are meant.
+/// The runs whose processes are searched for.
 #[derive(Debug, Clone)]
 pub(super) enum Whose {
     /// The processes of one run.
@@ -52,14 +52,14 @@ pub(super) enum Where {
     Everywhere,
 }
 
-/// The known descendants.
 #[derive(Debug, Clone)]
 pub(super) struct Descendants {
     whose: Whose,
     place: Where,
     /// The found processes by id and start time. A process that was found once is not lost when its parent ends.
     seen: BTreeSet<(Pid, u64)>,
-    /// The number of searches that may follow because a process may belong to the runs and does not show it yet.
+    /// The number of searches that may follow, because a process may belong to the runs although its environment does
+    /// not show that yet.
     doubts: u32,
 }
 
@@ -75,8 +75,8 @@ impl Descendants {
 
     /// Finds and records the present descendants, so that none is lost when its parent ends.
     pub(super) fn look(&mut self) -> io::Result<Vec<Row>> {
-        // Orphans are children of this process from the end of their parent on. So without a child there is no descendant, and
-        // the process table need not be read, which takes longer the more processes the machine has.
+        // Orphans are children of this process from the end of their parent on. So without a child there is no
+        // descendant, and the process table need not be read, which takes longer the more processes the machine has.
         if self.place == Where::Below && !sys::has_children() {
             self.doubts = 0;
             return Ok(Vec::new());
@@ -114,7 +114,7 @@ impl Descendants {
         Ok(all.into_values().collect())
     }
 
-    /// Sends SIGTERM to all outside of this group; the group gets its signal as a whole.
+    /// Sends SIGTERM to all descendants outside of this group; the caller signals the group as a whole.
     pub(super) fn ask_beyond(&mut self, leader: Pid) -> io::Result<()> {
         for row in self.look()?.iter().filter(|row| row.group != leader.number()) {
             signal(row, Signal::Terminate)?;

@@ -143,8 +143,9 @@ fn fork(nursery: &Nursery, program: &Program, mark: Mark, home: Home, progress: 
     })
 }
 
-/// Returns when the child has a memory of its own, or has ended. A start returns a moment before that, and a kernel before 5.10
-/// gives a score for the lack of memory to all processes that share the memory: to the operator, too.
+/// Returns when the child has a memory of its own, or has ended. The start returns a moment earlier, while the child
+/// still shares the operator's memory. Then a kernel before 5.10 would apply the child's out-of-memory score to the
+/// operator, too.
 fn until_it_left_our_memory(child: Pid) -> io::Result<()> {
     while table::row(child)?.is_some_and(|row| !row.has_run && !row.ended) {
         std::thread::yield_now();

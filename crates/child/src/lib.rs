@@ -132,8 +132,8 @@ impl fmt::Display for Exit {
     }
 }
 
-/// The resource usage of a run. Processor times and memory include those child processes that the program waited for. The
-/// memory is at least the operator's own peak, which the child borrowed before it ran the program.
+/// The resource usage of a run. Processor times and memory include those child processes that the program waited for.
+/// The memory is at least the operator's own peak, which the child borrowed before it ran the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Usage {
     pub user: Duration,

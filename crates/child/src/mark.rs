@@ -21,7 +21,8 @@ pub(super) struct Origin {
 }
 
 impl Origin {
-    /// The identity of this process. Without a process table no process can be found by it either.
+    /// The identity of this process. Without a process table the identity is incomplete, and then no process can be
+    /// found by it either.
     pub(super) fn this() -> Self {
         let pid = std::process::id();
         let row = Pid::new(pid).and_then(|pid| table::row(pid).ok().flatten());

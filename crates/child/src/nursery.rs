@@ -1,6 +1,6 @@
-//! All children: those that are being started, those that run, and those that no task waits for any more. Waits for a
-//! child and signals to a group happen only here, so that no id is used after it was reused. The lock is never held
-//! during anything slow.
+//! All children: those that are being started, those that run, and those that no task waits for any more. A child that
+//! runs its program is reaped only here, and its group is signalled only before that, so that no id is used after it
+//! was reused. The lock is never held during anything slow.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -18,7 +18,8 @@ pub(super) struct Nursery(Mutex<Children>);
 
 #[derive(Debug, Default)]
 struct Children {
-    /// The process ids of children that are being started, by a number. The start returns the id only after exec.
+    /// The process ids of children that are being started, by the number of the start. The start itself returns the id
+    /// only after exec.
     births: BTreeMap<u64, Arc<PidCell>>,
     last_birth: u64,
     /// Children whose end a run awaits.
@@ -78,7 +79,6 @@ impl Nursery {
         self.children().births.len()
     }
 
-    /// Reaps the ended child.
     pub(super) fn reap(&self, pid: Pid) -> io::Result<Option<Ended>> {
         let mut children = self.children();
         let ended = sys::reap(pid)?;
@@ -118,7 +118,8 @@ impl Nursery {
         }
     }
 
-    /// Whether this process, which has ended, is a child of the operator that a task waits for, or will wait for.
+    /// Whether this ended process is one of these children: it is being started, running or abandoned, and is reaped as
+    /// such.
     pub(super) fn owns(&self, pid: Pid) -> bool {
         let children = self.children();
         let mut births = children.births.values().filter_map(|cell| pid_in(cell));

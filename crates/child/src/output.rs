@@ -79,8 +79,8 @@ impl Captured {
         String::from_utf8_lossy(&self.bytes).into_owned()
     }
 
-    /// The text cut at the limit and with masked secrets. A mask is about as long as its secret, so the end of the
-    /// text, which may have half a secret, stays behind the limit.
+    /// The text with masked secrets, without as many bytes at the end as exceed the limit. These bytes may have half a
+    /// secret. A mask is about as long as its secret, so the cut is near the limit.
     fn hiding(self, secrets: &Secrets, limit: usize) -> Self {
         let surplus = self.bytes.len().saturating_sub(limit);
         if surplus == 0 {

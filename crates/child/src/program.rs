@@ -105,7 +105,7 @@ pub(super) struct Ours {
 }
 
 impl Program {
-    /// New streams for a child. All descriptors are closed when a program is run.
+    /// New streams for a child. All these descriptors are close-on-exec.
     pub(super) fn streams(&self) -> io::Result<(Ours, Theirs)> {
         let (stdout, their_stdout) = io::pipe()?;
         let (stderr, their_stderr) = io::pipe()?;

@@ -46,7 +46,8 @@ pub(super) enum Unborn {
 }
 
 impl Spawner {
-    /// Starts the threads. In a process that adopts orphans (such as process 1 of a container) it also reaps these.
+    /// Starts the threads. In a process that adopts orphans (such as process 1 of a container) the spawner also reaps
+    /// the orphans.
     pub fn new() -> io::Result<Self> {
         Self::with(Orphans::of_this_process())
     }
@@ -84,13 +85,13 @@ impl Spawner {
         &self.secrets
     }
 
-    /// The same spawner, bound to a warrant: it starts nothing after that has expired.
+    /// The same spawner, bound to a warrant: it starts nothing after the warrant has expired.
     #[must_use]
     pub fn under(self, warrant: Warrant) -> Self {
         Self { warrant, ..self }
     }
 
-    /// The warrant until whose end the spawner starts programs.
+    /// The warrant that permits the spawner to start programs.
     pub fn warrant(&self) -> &Warrant {
         &self.warrant
     }
@@ -161,7 +162,7 @@ impl Spawner {
     }
 }
 
-/// The threads that fork and reap. They live as long as a handle to this value.
+/// The threads that fork and reap. They live as long as a clone of this value.
 #[derive(Debug, Clone)]
 pub(super) struct Home {
     requests: mpsc::Sender<Request>,
@@ -223,7 +224,6 @@ impl Child {
         sys::signal_group(self.grave.pid, signal);
     }
 
-    /// Reaps the ended program.
     pub(super) fn reap(mut self) -> io::Result<Ended> {
         let ended = self.grave.home.nursery.reap(self.grave.pid)?;
         let ended = ended.ok_or_else(|| io::Error::other("the program still runs"))?;
@@ -255,7 +255,7 @@ impl Drop for Grave {
         if let Some(mark) = self.mark.take() {
             self.home.nursery.abandon(self.pid, mark);
         }
-        // Without the thread this process is ending, and the kernel reaps its children.
+        // If the reaping thread has ended, this process is ending, too, and the kernel reaps its children.
         let _ = self.home.rounds.send(());
     }
 }

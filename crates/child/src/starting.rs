@@ -112,14 +112,16 @@ pub fn exhausted(error: &io::Error) -> Option<&'static str> {
     }
 }
 
-/// The system's error code. An error with a file name has it only in its source.
+/// The system's error code, if the error has a file name. The text of such an error shows the code, and the error
+/// itself does not.
 fn told_of_a_file(error: &io::Error) -> Option<i32> {
     let told = error.to_string();
     let is_told = |code: &i32| told.ends_with(&io::Error::from_raw_os_error(*code).to_string());
     [libc::EMFILE, libc::ENFILE].into_iter().find(is_told)
 }
 
-/// A hint for a script whose first line ends as on Windows: the kernel takes the carriage return for a part of the interpreter's name.
+/// A hint for a script whose first line ends as on Windows: the kernel takes the carriage return for a part of the
+/// interpreter's name.
 pub fn windows_ends(program: &Path) -> Option<String> {
     let is_so = first_line(program)?.ends_with(b"\r");
     is_so.then(|| {

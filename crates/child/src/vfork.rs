@@ -1,7 +1,7 @@
-//! Starts a program in a child that borrows the operator's memory until it runs the program. An ordinary fork copies the
-//! table of the operator's memory, and each page that the operator changes afterwards faults: with 1,000 modules that
-//! takes 2 ms for each hook. The child must neither allocate, lock nor panic, and must let no signal handler run: it
-//! would do all that in the operator.
+//! Starts a program in a child that borrows the operator's memory until it runs the program. An ordinary fork copies
+//! the table of the operator's memory, and each page that the operator changes afterwards faults: with 1,000 modules
+//! that takes 2 ms for each hook. The child must neither allocate, lock nor panic, and must let no signal handler run:
+//! all that would happen in the operator's memory.
 #![expect(
     unsafe_code,
     reason = "the standard library cannot start a child that dies with its parent, without copying the memory map"
@@ -24,7 +24,7 @@ use super::sys::Pid;
 const STACK: usize = (64 << 10) / size_of::<u128>();
 /// The largest number of a signal.
 const LAST_SIGNAL: c_int = 64;
-/// The child's exit code if it could not run the program; nobody sees it.
+/// The child's exit code if it could not run the program; no code reads it.
 const NOT_RUN: c_int = 127;
 
 /// The cell for the process id of a child that is being started: zero until there is a child, and set before the child
@@ -43,8 +43,8 @@ struct Orders<'a> {
 }
 
 /// Runs the program in a new child: the leader of a process group, with these streams and no other descriptor, and
-/// killed when the calling *thread* ends. Returns when the child runs the program or has failed, which on a file system
-/// that hangs takes as long as that hangs. The process id is stored as soon as there is a child.
+/// killed when the calling *thread* ends. Returns when the child runs the program or has failed. If the file system
+/// hangs, this call hangs as long. The process id is stored as soon as there is a child.
 pub(super) fn start(program: &Program, theirs: &Theirs, cell: &PidCell) -> io::Result<Pid> {
     let (args, env) = (pointers(&program.args), pointers(&program.env));
     let mut orders = Orders {
@@ -158,8 +158,8 @@ fn become_the_program(orders: &Orders<'_>) -> Result<Infallible, Errno> {
 fn forget_handlers() {
     for signal in 1..=LAST_SIGNAL {
         let mut action = MaybeUninit::<libc::sigaction>::zeroed();
-        // SAFETY: the pointer is valid for writing; a structure of zeroes is the default action. For signals that cannot
-        // be asked for the call fails and changes nothing.
+        // SAFETY: the pointer is valid for writing; a structure of zeroes is the default action. For signals that
+        // cannot be asked for the call fails and changes nothing.
         unsafe {
             let asked = libc::sigaction(signal, std::ptr::null(), action.as_mut_ptr());
             let handler = (*action.as_ptr()).sa_sigaction;
@@ -182,7 +182,8 @@ fn unblock() {
     }
 }
 
-/// Runs the first of the files that is there. A file that may not be run is told if no other is found.
+/// Runs the first of the files that is there. The error of a file that may not be run is returned only if no other file
+/// is found.
 fn run(orders: &Orders<'_>) -> Errno {
     let mut refused = Errno::NOENT;
     for file in orders.files {
@@ -197,7 +198,8 @@ fn run(orders: &Orders<'_>) -> Errno {
     refused
 }
 
-/// The error of the last system call. The child and its thread of the operator share the cell, and the thread stands still.
+/// The error of the last system call. The child and its thread of the operator share the cell, and the thread stands
+/// still.
 fn last_error() -> Errno {
     // SAFETY: the function returns a valid pointer to a number of this thread.
     Errno::from_raw_os_error(unsafe { *libc::__errno_location() })

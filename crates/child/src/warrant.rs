@@ -108,7 +108,8 @@ impl Warrant {
         })
     }
 
-    /// Blocks this thread until the warrant has run out, however often it was extended. Returns early if it was ended.
+    /// Blocks this thread until the warrant has run out, however often it was extended. Returns early if the warrant
+    /// was ended.
     pub fn outlast(&self) -> Result<(), RunOut> {
         loop {
             let end = self.0.ends.load(Ordering::SeqCst);

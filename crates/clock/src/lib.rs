@@ -70,7 +70,6 @@ pub struct Now {
 
 /// The delay after the first failure.
 const FIRST_DELAY: Duration = Duration::from_secs(5);
-/// The longest delay.
 const MAX_DELAY: Duration = Duration::from_secs(32);
 /// The number of failures from which on the delay is the longest one: another doubling would exceed it.
 const MAX_EXPONENT: u32 = 5;

@@ -123,13 +123,13 @@ impl Edit {
     }
 }
 
-/// The ConfigMap's name and namespace, for people.
+/// The ConfigMap's name and namespace and the API server, for people.
 pub fn place(cluster: &Cluster, config_map: &str) -> String {
     let (namespace, server) = (cluster.namespace(), cluster.server());
     format!("ConfigMap '{config_map}' in namespace '{namespace}' of {server}")
 }
 
-/// The text on one line, for an error message.
+/// The text on one line, for people.
 fn shown(text: Option<&str>) -> String {
     let on_one_line = |text: &str| format!("'{}'", text.trim_end().replace('\n', " "));
     text.map_or_else(|| "not there".to_owned(), on_one_line)
@@ -154,7 +154,7 @@ pub fn config_map(settings: &Settings) -> String {
     }
 }
 
-/// The cluster of a module, for a person's command.
+/// Parses the module's name and connects to the cluster, for a person's command.
 pub fn reach_module(
     args: &StartArgs,
     environment: &Environment,

@@ -61,7 +61,7 @@ impl Error for Own {
 }
 
 impl CommandError {
-    /// The failure of a capability, with what a person may do.
+    /// The failure of a capability, with hints for a person.
     pub fn own(error: impl Error + Send + Sync + 'static, hints: Vec<String>) -> Self {
         let error = Box::new(error);
         Self::Own(Own { error, hints })

@@ -1,5 +1,5 @@
-//! The ground of all commands: the flags that name an operator, the way to it, an edit of its ConfigMap, the question
-//! before a change, and what a terminal shows.
+//! The common parts of all commands: the flags that name an operator, the connection to it, an edit of its ConfigMap,
+//! the question before a change, and the output to the terminal.
 //!
 //! ```text
 //!    channel · sources · releases · authoring · the program's own      each with its commands
@@ -11,7 +11,7 @@
 //!        └── print, table, watch ──▶ the terminal;  CommandError: why it failed, with hints
 //! ```
 //!
-//! Must never know what a command is about: each capability has its own.
+//! Must never know the purpose of a command: each capability has its own commands.
 //!
 //! Begin with [`Target`], then [`edit`].
 #![expect(clippy::doc_markdown, reason = "the doc comments of flags are the text of --help")]
@@ -98,7 +98,7 @@ impl Target {
         args
     }
 
-    /// The place of the operator, if flags name one outside.
+    /// The place of the operator, if flags name an operator that runs elsewhere.
     pub fn outside(&self) -> Option<Outside> {
         let outside = Outside {
             namespace: self.namespace.clone(),

@@ -1,6 +1,6 @@
 //! Runs a command in the pod of an operator that runs elsewhere, and passes its output on.
 //!
-//! So only users with the right to run programs in that pod see anything, and the operator opens no port for it. Must
+//! Only users with the right to run programs in that pod see anything, and the operator opens no port for this. Must
 //! never run another command than the one that the person typed.
 
 pub mod typed;

@@ -14,7 +14,7 @@ use thiserror::Error;
 use tokio::net::UnixStream;
 use tokio::time::timeout;
 
-/// An operator that has not answered by then hangs.
+/// The timeout of a request. An operator that has not answered in this time hangs.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The timeout for requests that make the operator work, such as rendering a chart.
 const MUCH_PATIENCE: Duration = Duration::from_mins(5);
@@ -37,7 +37,7 @@ pub enum SocketError {
     Unexpected(#[from] serde_json::Error),
     #[error("{message}")]
     Refused { message: String, status: StatusCode },
-    /// The operator cannot answer now; another replica may, or it will later.
+    /// The operator cannot answer now; another replica may answer, or the operator may answer later.
     #[error("{message}")]
     Unable { message: String },
     #[error("cannot start the client")]

@@ -1,4 +1,5 @@
-//! Prints columns: as wide as their widest cell, separated by two spaces, without trailing spaces. Must never cut a text.
+//! Prints columns: as wide as their widest cell, separated by two spaces, without trailing spaces. Must never cut a
+//! text.
 
 use std::fmt::Write as _;
 

@@ -20,7 +20,7 @@ impl History {
         self.store
     }
 
-    /// Takes over the versions of a list. Returns whether the store is older than at the last news.
+    /// Takes over the versions of a list. Returns whether the store is older than the last observed versions.
     pub(super) fn listed(&mut self, store: u64, read: &ConfigRead) -> bool {
         let object = version(read);
         let went_back = store < self.store || object.is_some_and(|object| object < self.object);
@@ -29,13 +29,13 @@ impl History {
         went_back
     }
 
-    /// A change has come. The watch has seen to it that it follows the news before it.
+    /// Takes over the versions of a change. The watch guarantees that each change is newer than the one before.
     pub(super) fn followed(&mut self, store: u64, read: &ConfigRead) {
         self.marked(store);
         self.object = version(read).unwrap_or(self.object);
     }
 
-    /// Nothing has changed up to this version of the store.
+    /// Notes that nothing has changed up to this version of the store.
     pub(super) fn marked(&mut self, store: u64) {
         self.store = self.store.max(store);
     }

@@ -37,7 +37,7 @@ pub async fn read_config(cluster: &Cluster, name: &str) -> Result<ConfigRead, Re
 }
 
 /// Replaces one key, if it still has the text `base`; `None` stands for an absent key. A missing ConfigMap is only
-/// created with `create`: one with this key alone would withdraw all other settings of people.
+/// created with `create`: a ConfigMap with only this key would withdraw all other settings of people.
 pub async fn save_config(
     cluster: &Cluster,
     name: &str,
@@ -146,7 +146,7 @@ fn version(config_map: &ConfigMap) -> u64 {
     number(config_map.metadata.resource_version.as_deref().unwrap_or_default())
 }
 
-/// A resource version as a number; 0 if it is none.
+/// A resource version as a number; 0 if the text is no number.
 fn number(version: &str) -> u64 {
     version.parse().unwrap_or(0)
 }

@@ -53,8 +53,8 @@ pub async fn settle(ground: &Ground, config_map: &str, ruling: Ruling) -> Result
     ground.explained_to_the_end(settled.map_err(Failure::from)).await
 }
 
-/// Puts back the noted sections, unless the trial has passed, and deletes the notes. After a kill in between it does the
-/// first again without harm.
+/// Puts back the noted sections, unless the trial has passed, and then deletes the notes. If the operator is killed in
+/// between, the next call puts the sections back again, which does no harm.
 async fn settle_noted(ground: &Ground, config_map: &str, ruling: Ruling) -> Result<Settled, RequestError> {
     let cluster = &ground.cluster;
     let sections = noted_trial_sections(cluster).await?;

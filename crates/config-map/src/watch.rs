@@ -1,4 +1,4 @@
-//! The `ConfigMap` as a reader of its watch takes it in: readings for the loop, and the reason of a wait for people.
+//! Reads the watched `ConfigMap`: its contents go to the loop, and the reason why it cannot be watched goes to people.
 //!
 //! The watch itself is one of the monitors, which never ends and recovers by itself. It lists the `ConfigMap` again
 //! after each break: the server's store may have been restored from a backup meanwhile, and a watch from our resource
@@ -26,7 +26,7 @@ use super::{number, present};
 /// The reason why the `ConfigMap` cannot be watched, in a sentence for people; `None` if it is watched.
 pub type Trouble = watch::Sender<Option<String>>;
 
-/// The ways of readings and troubles to the rest of the program.
+/// The channels for readings and troubles to the rest of the program.
 pub struct Ways {
     /// The channel on which readings go to the loop.
     pub door: mpsc::Sender<Event>,
@@ -138,8 +138,8 @@ impl Contents {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Only an answer without the `ConfigMap` says that it is missing. A server that knows no field selectors sends
-    /// other ConfigMaps with it.
+    /// The contents in an answer. The `ConfigMap` is missing only if the answer lacks it. The answer of a server that
+    /// knows no field selectors also has other ConfigMaps.
     fn contents(&self, objects: &[Json]) -> Result<ConfigRead, String> {
         for object in objects {
             let found: ConfigMap = serde_json::from_str(object.as_str()).map_err(|error| error.to_string())?;

@@ -96,7 +96,7 @@ fn mentions(template: &str, key: &str) -> bool {
 
 const VALUES: &str = ".Values";
 
-/// The names of the charts that this chart needs, and those of the charts inside it.
+/// The names of the charts that this chart declares as dependencies, and of the charts in its folder `charts`.
 fn dependencies(module: &Path) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     for file in ["Chart.yaml", "requirements.yaml"] {

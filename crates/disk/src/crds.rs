@@ -73,7 +73,7 @@ fn is_candidate(entry: &DirEntry, left_out: &[String]) -> bool {
     entry.path().extension() == Some(OsStr::new("yaml")) && !is_left_out && !entry.path().is_dir()
 }
 
-/// All CRDs of a file; the error is about the first document that is none. It blocks.
+/// All CRDs of a file; the error is about the first document that is no CRD. It blocks.
 pub fn read(file: &Path) -> Result<Vec<Crd>, CrdFileError> {
     let text = fs_err::read(file).map_err(CrdFileError::Read)?;
     parse(&String::from_utf8(text).map_err(|_| CrdFileError::NotText)?)

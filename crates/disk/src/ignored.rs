@@ -26,7 +26,7 @@ struct Rule {
 }
 
 impl Ignored {
-    /// The rules of the chart in this directory. A file that cannot be read has none: helm tells it.
+    /// The rules of the chart in this directory. A file that cannot be read has no rules: helm reports it.
     pub(super) fn of(chart: &Path) -> Self {
         Self::parse(&fs_err::read_to_string(chart.join(".helmignore")).unwrap_or_default())
     }
@@ -41,7 +41,7 @@ impl Ignored {
     pub(super) fn covers(&self, relative: &Path, is_dir: bool) -> bool {
         for rule in &self.0 {
             let is_match = rule.is_match(relative);
-            // Helm's own reading of a negated rule: anything else than what it names is left out.
+            // Helm reads a negated rule in its own way: it leaves out everything that the rule does not name.
             if rule.is_negated {
                 if rule.is_dir && !is_dir || !is_match {
                     return true;

@@ -54,7 +54,7 @@ pub struct Layer {
 }
 
 impl Layer {
-    /// Merges the layer over the values. Values that are not below the module's key are those of the module, too.
+    /// Merges the layer over the values. If the layer has no section of the module, all of it counts as the section.
     pub(super) fn lay(&self, values: Value, module: &ModuleName, problems: &mut Vec<Problem>) -> Value {
         let key = module.values_key();
         let place = Path::new(&self.place);
@@ -184,7 +184,7 @@ fn read_file(
         Err(error) => return Err(Fault::Unreadable(error)),
     };
     let document = yaml::from_str_v2(&text).map_err(Fault::NotYaml)?;
-    // Helm and the original drop it, so that values of a module that runs may change if it is refused.
+    // Helm and the original drop a second document. To refuse it could change the values of a running module.
     let second = yaml::second_document(&text).map(Fault::SecondDocument);
     warnings.extend(second.map(|fault| Problem::warning(path, fault)));
     match document {

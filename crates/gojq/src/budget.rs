@@ -23,7 +23,7 @@ pub(crate) enum Stop {
     Halt(Option<String>),
 }
 
-/// The account of one run.
+/// The steps and the memory that one run has left, and the reason for its end.
 #[derive(Debug)]
 pub(crate) struct Budget<'r> {
     steps: Cell<u64>,
@@ -39,7 +39,7 @@ pub(crate) struct Budget<'r> {
     pub(crate) now: Option<f64>,
 }
 
-/// An exit code that no filter can give to `halt`.
+/// The exit code with which a run is ended in the engine. No filter can give it to `halt`.
 const STOPPED: i32 = i32::MIN;
 
 /// The current address of the stack.
@@ -96,7 +96,7 @@ impl<'r> Budget<'r> {
         self.work(cells / 4)
     }
 
-    /// Checks how far the stack reaches.
+    /// Checks that the stack has not grown beyond its limit.
     pub(crate) fn watch<'b, 'a>(&self) -> Result<(), Exn<'b, Val<'a>>> {
         if depth().abs_diff(self.bottom) > self.stack {
             Err(self.stop(Stop::Stack))

@@ -21,11 +21,11 @@ pub enum FilterError {
     Undefined {
         /// `function`, `variable` or `label`.
         kind: &'static str,
-        /// The name; a function's with the number of its arguments, as in `map/1`.
+        /// The name. For a function it includes the number of arguments, as in `map/1`.
         name: String,
     },
-    /// The filter failed on this input, or called `error`. The text is that of gojq for most errors. For `error` it is
-    /// the argument, which may be as long as the input.
+    /// The filter failed on this input, or called `error`. For most errors the text equals that of gojq. For `error` it
+    /// is the argument, which may be as long as the input.
     #[error("{0}")]
     Failed(String),
     /// The filter ended with `halt_error`. The text is its argument, as JSON unless it is a string.

@@ -83,13 +83,13 @@ impl Filter {
         })
     }
 
-    /// All outputs for one input in their order, within the default limits. `halt` ends them without an error.
+    /// All outputs for one input in their order, within the default limits. `halt` ends the outputs without an error.
     pub fn outputs(&self, input: &Value) -> Result<Vec<Value>, FilterError> {
         self.outputs_within(input, &Limits::default(), None)
     }
 
-    /// All outputs within these limits. `now` is the result of the function `now` in seconds since 1970. Without it that
-    /// function fails.
+    /// All outputs within these limits. `now` is the result of the function `now` in seconds since 1970. Without this
+    /// argument the function fails.
     pub fn outputs_within(&self, input: &Value, limits: &Limits, now: Option<f64>) -> Result<Vec<Value>, FilterError> {
         Size::raw(input).map_err(|error| FilterError::Failed(error.to_string()))?;
         let budget = Budget::new(limits, now, &self.program.expressions);

@@ -26,7 +26,8 @@ pub(crate) const MAX_TEXT: usize = 64 * 1024;
 /// The number of levels of a term after which the stack is checked.
 const WATCHED: usize = 12;
 
-/// The number of alternative patterns up to which a filter is accepted. Each of them repeats the text behind it.
+/// The number of alternative patterns up to which a filter is accepted. Each alternative repeats the body of its
+/// binding.
 const MAX_ALTERNATIVES: usize = 6;
 
 /// A term with its height.
@@ -136,7 +137,7 @@ impl<'s> Grammar<'s> {
         self.expect(";")
     }
 
-    /// Makes a term of others, unless it would be too high.
+    /// Makes a term of other terms. Fails if it would be too high.
     fn tree(&self, node: Node<'s>, below: usize) -> Parsed<Tree<'s>> {
         let height = below + 1;
         if height > MAX_HEIGHT {
@@ -145,7 +146,7 @@ impl<'s> Grammar<'s> {
         Ok(Tree { node, height })
     }
 
-    /// Makes a term check the stack before it runs, if it is high.
+    /// Makes a term check the stack before it runs, if its height is a multiple of `WATCHED`.
     fn watched(&self, tree: Tree<'s>) -> Parsed<Tree<'s>> {
         if !tree.height.is_multiple_of(WATCHED) {
             return Ok(tree);
@@ -170,7 +171,7 @@ impl<'s> Grammar<'s> {
         self.keep(format!("$!{what}{}", self.variables))
     }
 
-    /// Keeps a text of ours for as long as the filter's text.
+    /// Keeps a text that the grammar makes for as long as the text of the filter.
     fn keep(&self, text: String) -> &'s str {
         self.arena.alloc(text)
     }

@@ -1,8 +1,9 @@
 //! Translates the operators of the original's dialect into terms of the engine.
 //!
-//! The engine differs in updates, in the order in which operands are tried, and in many filters. Such constructs become
-//! calls of our natives here, whose names begin with `!` so that no filter can call them. Only constructs with the same
-//! meaning in both remain for the engine: pipes, commas, variables, definitions, conditions, labels and `try`.
+//! The engine differs from the original in updates, in the order in which operands are tried, and in many filters. Such
+//! constructs become calls of our natives here, whose names begin with `!` so that no filter can call them. The engine
+//! gets only constructs with the same meaning in both: pipes, commas, variables, definitions, conditions, labels and
+//! `try`.
 
 use jaq_core::load::lex::StrPart;
 use jaq_core::load::parse::{BinaryOp, Pattern, Term};
@@ -201,7 +202,7 @@ pub(crate) fn format(name: &str) -> Node<'_> {
     call(native, Vec::new())
 }
 
-/// Whether it is certain without running it that a term has exactly one output for every input.
+/// Whether a term certainly has exactly one output for every input. The term is not run to find out.
 pub(crate) fn single(term: &Node<'_>) -> bool {
     match term {
         Term::Id

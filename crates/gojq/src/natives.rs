@@ -124,7 +124,8 @@ fn binary<'a>(mut cv: Cv<'a>, function: impl FnOnce(&Val<'a>, &Val<'a>) -> Res<'
     one(work.and_then(|()| paid(budget, function(&input, &arg))))
 }
 
-/// A native that depends on the input and one argument, and may compare each part of the one with each part of the other.
+/// A native that depends on the input and one argument, and may compare each part of the input with each part of the
+/// argument.
 fn crossing<'a>(cv: Cv<'a>, function: impl FnOnce(&Val<'a>, &Val<'a>) -> Res<'a>) -> Outs<'a> {
     let budget = budget(&cv);
     let (mut context, input) = cv;

@@ -30,7 +30,7 @@ const LOCK_PAUSE: Duration = Duration::from_millis(20);
 pub struct Object(String);
 
 impl Object {
-    /// The object with these names; one without a namespace belongs to that of the releases.
+    /// The object with these names. `namespace` is that of the releases if the manifest names none.
     pub fn new(api_version: &str, kind: &str, namespace: &str, name: &str) -> Self {
         let group = api_version.split_once('/').map_or("", |(group, _)| group);
         Self::of_group(group, kind, namespace, name)
@@ -88,7 +88,8 @@ impl Refusal {
         Failure::new(Class::Invalid, report).hint("let only one of the two modules render it, or disable one of them")
     }
 
-    /// The error for it if the first module is switched off: that release will be removed, and then the object is free.
+    /// The same error if the module of the first release is gone: that release will be removed, and then the object is
+    /// free.
     pub fn until_removed(&self, release: &str) -> Failure {
         let Self { object, owner } = self;
         let report = format!(

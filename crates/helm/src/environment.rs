@@ -6,13 +6,15 @@ use std::path::Path;
 
 use super::{Helm, Options, plugin};
 
-/// A language without texts of ours. When helm begins, it unpacks all texts of kubectl in the language of its environment, or
-/// in English, which takes a third of the processor time until its first request. In this language there are seven
-/// texts: summaries of kubectl's own commands, which helm does not have. Its errors are in English in all languages.
+/// A language in which helm has few texts. When helm begins, it unpacks all texts of kubectl in the language of its
+/// environment, or in English. The English texts take a third of the processor time until helm's first request. In this
+/// language there are seven texts: summaries of kubectl's own commands, which helm does not have. Helm's errors are in
+/// English in all languages.
 const LANGUAGE: &str = "fr_FR.UTF-8";
 
 impl Helm {
-    /// The whole environment of a helm child: variables of the module's source, and ours, which count more.
+    /// The whole environment of a helm child: variables of the module's source, and the operator's, which take
+    /// precedence.
     pub(super) fn environment(
         &self,
         kubeconfig: Option<&Path>,

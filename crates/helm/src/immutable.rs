@@ -1,5 +1,5 @@
-//! Recognises the API server's refusal to change a field that nobody can change. Must never take another refusal for it:
-//! objects are replaced because of it.
+//! Recognises the API server's refusal to change a field that nobody can change. Must never take another refusal for
+//! this one, because this one leads to the replacement of objects.
 
 /// The API server's words for a field that nobody can change.
 const WORDS: &[&str] = &[

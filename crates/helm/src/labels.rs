@@ -28,8 +28,8 @@ const NOTHING: &str = "# no objects\n";
 pub const RESOURCE_POLICY: &str = "helm.sh/resource-policy";
 /// The value that makes helm keep the object.
 pub const KEEP: &str = "keep";
-/// The annotation that makes an object a helm hook. Helm 3 does not pass hooks to a post-renderer, helm 4 does. They
-/// belong to no release and stay as they are.
+/// The annotation that makes an object a helm hook. Helm 3 does not pass hooks to a post-renderer, helm 4 does. Helm
+/// hooks belong to no release and stay as they are.
 const HELM_HOOK: &str = "helm.sh/hook";
 
 /// Sets the labels on every object of the manifests; an existing label is replaced. A document that is no map stays,

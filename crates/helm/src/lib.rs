@@ -42,7 +42,7 @@ const OLDEST: Version = Version {
 /// The newest major version whose flags and output are known.
 const NEWEST_MAJOR: u32 = 4;
 const VERSION_DEADLINE: Duration = Duration::from_secs(20);
-/// The timeout of a rendering. It needs no cluster, so a longer one is an endless template.
+/// The timeout of a rendering. A rendering needs no cluster, so if it takes longer, a template is endless.
 const TEMPLATE_DEADLINE: Duration = Duration::from_mins(2);
 /// The limit of helm's output; larger manifests fit into no release Secret.
 const STDOUT_LIMIT: usize = 64 << 20;
@@ -103,7 +103,7 @@ pub struct Chart<'a> {
     pub withheld: &'a BTreeSet<Object>,
     /// The file with the claims of objects; none for a call that only renders.
     pub claims: Option<&'a Claims>,
-    /// Variables of the module's source. Those of the operator count more.
+    /// Variables of the module's source. The variables that the operator sets take precedence.
     pub env: &'a [(OsString, OsString)],
 }
 
@@ -263,7 +263,7 @@ impl Helm {
     }
 
     /// Removes the release with its history; its helm hooks run. A missing release is a failure, so the caller checks
-    /// first: with helm's flag to ignore a missing release, any error of reading the history would count as one.
+    /// first. With the flag that ignores a missing release, helm would take any error of reading the history for it.
     pub async fn uninstall(
         &self,
         release: &str,

@@ -1,7 +1,7 @@
 //! Runs hooks and enabled scripts: their files, their output, the patches of objects that they ask for, and records of runs.
 //!
-//! Of a hook that fails only the patches count that ask for it. Must never decide about values:
-//! their patches go back to the core with the outcome.
+//! If a hook fails, only the object patches that ask for it are carried out. Must never decide about values: patches of
+//! values go back to the core with the outcome.
 //!
 //! ```text
 //!   Job::RunHook --> run --> files      values, contexts, snapshots
@@ -239,7 +239,7 @@ fn look(
     (shown, read)
 }
 
-/// The failure of a hook. Carries out those of its patches that count even after a failure.
+/// The failure of a hook. Carries out the object patches that count even after a failure.
 async fn ended_badly(
     tools: &Tools,
     acting: &Acting<'_>,

@@ -102,7 +102,7 @@ impl Recording {
                 Some(&**finished)
             }
             Err(ProcessError::Start { .. } | ProcessError::Stuck { .. }) => None,
-            // Not a run that a hook is to blame for.
+            // The hook did not cause the end of this run.
             Err(ProcessError::Wait { .. } | ProcessError::Cancelled { .. }) => return files,
         };
         notes.is_over = true;
@@ -126,7 +126,7 @@ impl Recording {
         files
     }
 
-    /// Writes the record, without a wait for that.
+    /// Starts to write the record, and does not wait for the end of the write.
     pub(super) fn end(self, failure: Option<&Failure>) {
         let Some(notes) = self.0 else { return };
         let Notes {

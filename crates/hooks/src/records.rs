@@ -76,7 +76,7 @@ impl Recorder {
         self.0.wanted.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Whether this run of the hook is recorded. The run then counts.
+    /// Whether this run of the hook is recorded. If so, one run less is left to record.
     pub fn begins(&self, hook: &HookId) -> bool {
         let mut wanted = self.0.wanted.lock().unwrap_or_else(PoisonError::into_inner);
         match wanted.get_mut(hook) {
@@ -91,7 +91,7 @@ impl Recorder {
         }
     }
 
-    /// Counts a run that did not happen as one to come.
+    /// Adds the run again to the runs that are left to record, because it did not happen.
     pub fn did_not_begin(&self, hook: &HookId) {
         let mut wanted = self.0.wanted.lock().unwrap_or_else(PoisonError::into_inner);
         *wanted.entry(hook.clone()).or_default() += 1;

@@ -22,7 +22,7 @@ use crate::failures::{no_files, not_ended, tail};
 use jobs::catalogue::Program;
 use jobs::tmp::TmpDir;
 
-/// The place of rehearsals.
+/// The tools, directories and settings of rehearsals.
 #[derive(Debug, Clone, Copy)]
 pub struct Stage<'a> {
     /// Starts the hook.
@@ -46,7 +46,7 @@ pub enum Told {
         version: ConfigVersion,
         snapshots: Snapshots,
     },
-    /// A text that is given as it is; whether the API server waits for an answer.
+    /// A text that is given as it is. `is_asked` says whether the API server waits for an answer.
     Literal { text: String, is_asked: bool },
 }
 
@@ -67,7 +67,7 @@ pub struct Input {
 pub struct Ended {
     /// The output files of a hook that succeeded.
     pub outcome: Result<Wrote, Failure>,
-    /// The object patches of a hook that failed which are carried out even so.
+    /// The object patches that are carried out although the hook failed.
     pub tolerated: Vec<Operation>,
     /// The lines that the hook printed.
     pub printed: String,

@@ -1,4 +1,5 @@
-//! The C library that a program needs: one that was linked on a newer system than the image's does not start there.
+//! The C library that a program needs: a program that was linked on a system newer than the image's does not start in
+//! the image.
 
 use std::fmt;
 
@@ -41,7 +42,7 @@ impl Glibc {
         read(program).ok().flatten()
     }
 
-    /// Does the program start where this version is?
+    /// Checks that the program starts with this version of the C library.
     pub fn serves(self, program: &[u8]) -> Result<(), TooNew> {
         match Self::needed(program) {
             Some(needed) if needed > self => Err(TooNew { needed, has: self }),
@@ -68,7 +69,7 @@ fn read(program: &[u8]) -> object::Result<Option<Glibc>> {
         let strings = sections.strings(endian, program, strings)?;
         while let Some((_, mut versions)) = needs.next()? {
             while let Some(version) = versions.next()? {
-                // The loader only warns where a weak one is missing.
+                // If a weak version is missing, the loader only warns.
                 if version.vna_flags.get(endian) & VER_FLG_WEAK != 0 {
                     continue;
                 }
@@ -87,7 +88,7 @@ mod tests {
 
     const OURS: Glibc = Glibc { major: 2, minor: 36 };
 
-    /// This test's own program, and the same asking for a version that does not exist yet.
+    /// The program of this test, and a copy that asks for a version that does not exist yet.
     fn programs() -> (Vec<u8>, Vec<u8>) {
         let program = fs_err::read(std::env::current_exe().unwrap()).unwrap();
         let asked = format!("GLIBC_{}\0", Glibc::needed(&program).unwrap());

@@ -19,7 +19,7 @@ use crate::tree::Tree;
 pub const INDEX: &str = "application/vnd.oci.image.index.v1+json";
 pub const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 pub const CONFIG: &str = "application/vnd.oci.image.config.v1+json";
-/// The media type of the configuration of a manifest that has none.
+/// The media type of the empty configuration in a manifest that needs no configuration.
 pub const EMPTY: &str = "application/vnd.oci.empty.v1+json";
 pub const LAYER: &str = "application/vnd.oci.image.layer.v1.tar+gzip";
 
@@ -112,7 +112,7 @@ impl Draft {
     pub fn layer(&self, tree: &Tree) -> Result<Written, LayoutError> {
         let mut arriving = tempfile::NamedTempFile::new_in(self.site.path())?;
         let written = layer::write(tree, io::BufWriter::new(&mut arriving))?;
-        // As readable as the other blobs.
+        // The layer gets the same mode as the other blobs.
         fs::set_permissions(arriving.path(), Permissions::from_mode(0o644))?;
         arriving.persist(self.blob(&written.sha256)).map_err(io::Error::from)?;
         Ok(written)

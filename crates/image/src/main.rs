@@ -1,6 +1,6 @@
 //! `image`: assembles the image, renews its lock, pushes it.
 //!
-//! Standard output is data, standard error is talk.
+//! Data goes to standard output, messages to standard error.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};

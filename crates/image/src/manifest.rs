@@ -1,5 +1,5 @@
 //! The manifest of a folder of modules. From it the operator knows at its start whether all modules are present.
-//! `addon-operator module manifest` writes the same for a folder on a disk.
+//! `addon-operator module manifest` writes the same manifest for a folder on a disk.
 
 use std::collections::BTreeMap;
 use std::io;

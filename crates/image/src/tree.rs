@@ -1,7 +1,7 @@
 //! A file system in memory: the contents of the image before they are written into layers.
 //!
 //! Packages of Debian still contain `/bin/sh`, while the image has `/usr/bin/sh` and a link `/bin`. So a new entry is
-//! put where the links in its path lead, as on a disk. It must never hold two entries at one place.
+//! put where the links in its path lead, as on a disk. A tree must never hold two entries at one place.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

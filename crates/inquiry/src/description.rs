@@ -1,7 +1,7 @@
 //! The description of a version: its platforms, and its annotations.
 //!
 //! Annotations are on an index or on its manifests, and some tools write them only into the configuration. Must never
-//! mix those of two versions.
+//! mix the annotations of two versions.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ use super::{Inquiry, says, trouble};
 const LARGEST: usize = 1 << 20;
 /// If an index has all of these annotations, no manifest has to be read for them.
 const NOTES: [&str; 3] = [VERSION, LOWEST_CHART_KEY, STATE_FORMATS_KEY];
-/// The annotation of an index entry that is no image but a paper about one.
+/// The annotation of an index entry that is no image but a document about an image.
 const PAPER: &str = "vnd.docker.reference.type";
 
 type Annotations = BTreeMap<String, String>;
@@ -87,7 +87,7 @@ impl Inquiry {
         Ok(Described { manifests, annotations })
     }
 
-    /// The platform of a manifest, which only its configuration has, and its annotations.
+    /// The platform and the annotations of a manifest. Only the manifest's configuration names the platform.
     async fn described_manifest(&self, manifest: Manifest) -> Result<(Option<Platform>, Annotations), Trouble> {
         let Some(config) = manifest.config else {
             return Ok((None, manifest.annotations));

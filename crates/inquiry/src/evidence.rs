@@ -1,7 +1,7 @@
 //! Collects all documents in the registry that may be signatures of a version.
 //!
 //! Anyone who may push to the repository can add documents there. So their number and size are limited, and an
-//! unreadable one does not hide the others. Must never judge them.
+//! unreadable document does not hide the others. Must never judge the documents.
 
 use addon_core::failure::Class;
 use channel_core::following::Trouble;

@@ -1,5 +1,5 @@
-//! Questions to registries about versions: tags, digests, the description of a version, its signatures. The channel and the
-//! sources of modules ask in the same way.
+//! Questions to registries about versions: tags, digests, the description of a version, its signatures. The channel and
+//! the sources of modules ask in the same way.
 //!
 //! A document that could not be read must never count as absent, and a signature that could not be fetched never as
 //! bad.
@@ -30,7 +30,8 @@ use registry::place::{ImagePlace, Reference};
 use registry::signatures::{Keys, Verdict};
 use tokio::time::timeout;
 
-/// The description of a version is some ten small documents; its signatures may be some more.
+/// The time limit for all documents of one version. The description has some ten small documents; the signatures may be
+/// some more.
 const LONGEST: Duration = Duration::from_mins(3);
 
 /// One repository and the keys by which its versions must be signed, if any are set.

@@ -136,7 +136,8 @@ impl Office {
         self.keys.is_some()
     }
 
-    /// An inquiry for the repository of a module, with this login. Its registry may be asked, because people have named it.
+    /// An inquiry for the repository of a module, with this login. The module's registry may be asked, because
+    /// people have named it.
     pub fn of_module(&self, repository: &Repository, read: ReadCredentials) -> Result<Inquiry, Trouble> {
         let place = place(repository).map_err(|error| bad(&error))?;
         let mut access = self.access.clone();

@@ -1,7 +1,7 @@
 //! The intake of a module's files: they are read, checked as `module lint` does, and handed to the core. It serves the
 //! command that reads a directory again, and the sources of modules.
 //!
-//! Must never hand over files that cannot be used: the module then goes on with the files of before.
+//! Must never hand over files that cannot be used: the module then goes on with its former files.
 //!
 //! ```text
 //!   answers --> reload: `module reload`
@@ -69,7 +69,7 @@ pub struct Desk {
     pub layout: Layout,
     /// The environment of the operator.
     pub environment: Environment,
-    /// The ground of all jobs.
+    /// The connection to the cluster and the other means that all jobs share.
     pub ground: Arc<Ground>,
     /// Keeps files that were read until the core takes them.
     pub editions: Editions,
@@ -112,7 +112,8 @@ impl Desk {
         Ok(Ok(Reloaded { dir, warnings }))
     }
 
-    /// The values of the module's release, if its last run succeeded. Before that its hooks may not have set theirs.
+    /// The values of the module's release, if its last run succeeded. Before a good run, its hooks may not have set
+    /// their values.
     async fn values_of_now(&self, name: &ModuleName) -> Option<Value> {
         let modules = listeners::ask(&self.doors, ModulesQuery).await.ok()?;
         let is_ready = |report: &ModuleReport| report.name == name.as_str() && report.state == "Ready";
@@ -139,7 +140,7 @@ impl Desk {
             secrets: Secrets::Shown,
         };
         let section = listeners::ask(&self.doors, query).await?.ok();
-        // Without a section the answer is null or an empty one.
+        // Without a section the answer is null or an empty object.
         let is_empty = |section: &Value| section.is_null() || section.as_object().is_some_and(Map::is_empty);
         Ok(section.filter(|section| !is_empty(section)))
     }
@@ -173,7 +174,8 @@ impl Desk {
     }
 }
 
-/// Whether the values and the section that is in use fit the schemas that were read. Rules may take long.
+/// Whether the values and the section in use fit the schemas that were read. The rules of a schema may take long to
+/// check.
 pub fn fits(module: &Module, section: Option<&Value>) -> Result<(), Unfit> {
     let owner = Owner::Module(module.name.clone());
     let mut store = Store::new();

@@ -18,7 +18,7 @@ pub struct Catalogue {
     modules: BTreeMap<ModuleName, ModuleFiles>,
     /// Hooks of batch executables, once the executables have listed them.
     batches: BTreeMap<HookId, Program>,
-    /// The executables that check the settings of their owner, once they have said so.
+    /// The executables that check the settings of their owner, once they have declared that they do.
     checks: BTreeMap<Owner, Vec<PathBuf>>,
 }
 
@@ -48,7 +48,8 @@ pub struct ModuleFiles {
     pub replace: Vec<Replaceable>,
     /// The version of the chart, if it has one.
     pub version: Option<String>,
-    /// Variables of the module's source, for its hooks and for helm. Those of the operator count more.
+    /// Variables of the module's source, for its hooks and for helm. A variable of the operator takes precedence over
+    /// one with the same name.
     pub env: Vec<(OsString, OsString)>,
 }
 
@@ -145,7 +146,7 @@ impl Catalogue {
         self.checks.get(owner).map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// Sets the hooks that an owner's executables have listed, and those executables that check its settings.
+    /// Sets the hooks that an owner's executables have listed, and the executables that check the owner's settings.
     pub fn learn(
         &mut self,
         owner: &Owner,

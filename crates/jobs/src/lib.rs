@@ -1,5 +1,5 @@
-//! The ground of all jobs: the programs of modules and hooks, their temporary files, and the account that a job acts as.
-//! A *job* is work that takes time, from its start to its outcome.
+//! The means that all jobs share: the programs of modules and hooks, their temporary files, and the account that a job
+//! acts as. A *job* is work that takes time, from its start to its outcome.
 //!
 //! A job never decides a next step and never retries; the core does both. Nothing here knows what a job is for.
 //!
@@ -35,10 +35,11 @@ use tokio_util::sync::CancellationToken;
 use self::catalogue::Catalogue;
 use self::tmp::TmpDir;
 
-/// Finds remedies for a failure whose text names a webhook that the API server could not call; none for another failure.
+/// Finds remedies for a failure whose text names a webhook that the API server could not call; none for another
+/// failure.
 pub type Remedies = for<'a> fn(&'a Cluster, &'a str) -> BoxFuture<'a, Vec<String>>;
 
-/// The ground of all jobs.
+/// The means that all jobs share.
 pub struct Ground {
     /// The cluster, with the operator's own rights.
     pub cluster: Cluster,

@@ -1,6 +1,6 @@
 //! Files for child processes: values, contexts, and output. Other users cannot read them. The next start deletes files
-//! of killed runs. Only files of hooks without modules stay after a kill: the contract defines their directory, so
-//! their owner cannot be told.
+//! of killed runs. Only files of hooks without modules stay after a kill: the contract defines their directory, so no
+//! name shows which process made them.
 
 pub mod left;
 
@@ -57,7 +57,7 @@ impl Drop for TmpFile {
 }
 
 impl TmpDir {
-    /// Creates a directory for this run below the given one, and deletes those of runs that have ended.
+    /// Creates a directory for this run below the given one, and deletes the directories of runs that have ended.
     pub fn prepare(parent: &Path, files: TmpFiles) -> io::Result<Self> {
         fs::create_dir_all(parent)?;
         if files == TmpFiles::Removed {
@@ -148,9 +148,9 @@ fn process_of_run(name: &str) -> Option<u32> {
     rest.split_once('-').map_or(rest, |(number, _)| number).parse().ok()
 }
 
-/// Deletes the directories of runs whose process has ended. One with this process's id belongs to an earlier life, or
-/// to a process before a restart. A directory that cannot be deleted does not prevent the start: a dying child may
-/// still write into it, and the next start tries again.
+/// Deletes the directories of runs whose process has ended. A directory with this process's id belongs to an earlier
+/// life, or to a process before a restart. A directory that cannot be deleted does not prevent the start: a dying child
+/// may still write into it, and the next start tries again.
 fn sweep(parent: &Path) {
     let entries = match fs::read_dir(parent) {
         Ok(entries) => entries,

@@ -40,12 +40,12 @@ pub(super) struct Accounts {
     /// The folder with the tokens.
     dir: PathBuf,
     meters: Arc<Meters>,
-    /// The lock is never held across a request: a silent answer for one account holds up no other account.
+    /// The lock is never held across a request: a request that gets no answer delays no other account.
     known: Mutex<BTreeMap<AccountName, Known>>,
     requests: UnderWay<AccountName, Granted>,
 }
 
-/// The time for which a token was to last, and an actor with it.
+/// The time for which a token was requested to last, and an actor with the token.
 type Granted = (Duration, Result<Actor, Failure>);
 
 struct Known {
@@ -141,7 +141,7 @@ impl Cluster {
         }
     }
 
-    /// Requests a token for the account and keeps it. Without one the account is known no longer.
+    /// Requests a token for the account and keeps it. If that fails, the account is no longer known.
     async fn renew(&self, accounts: &Accounts, account: &AccountName, needed: Duration) -> Result<Actor, Failure> {
         let before = accounts.known().get(account).map(|known| known.actor.clone());
         let fresh = match self.ask_for_token(account, needed).await {

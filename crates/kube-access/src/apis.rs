@@ -82,8 +82,8 @@ impl Apis {
 }
 
 impl Apis {
-    /// Whether the server certainly does not serve this kind. A kind of a group version whose list may be incomplete counts
-    /// as served.
+    /// Whether the server certainly does not serve this kind. A kind of a group version whose list may be incomplete
+    /// counts as served.
     pub fn lacks(&self, api_version: &str, kind: &str) -> bool {
         let is_open = |versions: &[String]| versions.iter().any(|version| version == api_version);
         self.kind(api_version, kind).is_none() && !is_open(&self.uncertain) && !is_open(&self.doubtful)

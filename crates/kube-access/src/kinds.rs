@@ -119,7 +119,7 @@ impl Kinds {
         }
     }
 
-    /// Requests anew how the objects of a kind are addressed.
+    /// Looks up the API resource of a kind again, in a new list.
     pub async fn again(&self, resource: &ApiResource) -> Result<Kind, KindError> {
         self.forget();
         self.resolve(Some(&resource.api_version), &resource.kind).await

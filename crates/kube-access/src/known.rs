@@ -3,8 +3,8 @@
 //! A write always names the version that it replaces, so an outdated copy only costs a refusal and a read. A copy must
 //! never replace a read: only a read shows that nothing has to be written.
 //!
-//! Beside them, the intents of this process whose children have ended and which are still in their Secret. They are removed
-//! by the next write, so that a run of helm costs one write for its intent and not two.
+//! The memory also has those intents of this process whose children have ended, and which are still in their Secret.
+//! The next write removes these intents, so that a run of helm costs one write for its intent and not two.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -36,7 +36,8 @@ struct Memory {
 pub struct Ended(BTreeMap<String, Vec<u8>>);
 
 impl Ended {
-    /// The removal of those that are in the Secret. A key with another text is the intent of another process.
+    /// The changes that remove the intents that are still in the Secret. A key with another text is the intent of
+    /// another process.
     pub fn still_in(&self, data: &Data) -> Changes {
         let is_there = |(key, text): &(&String, &Vec<u8>)| data.get(*key).is_some_and(|own| own.0 == **text);
         let removed = self.0.iter().filter(is_there);
@@ -82,7 +83,7 @@ impl Known {
         self.ends().0.get(key).is_some_and(|own| own == text)
     }
 
-    /// Forgets intents that are stored no more.
+    /// Forgets intents that are no longer stored.
     pub fn are_removed(&self, removed: &Ended) {
         self.ends().0.retain(|key, text| removed.0.get(key) != Some(text));
     }

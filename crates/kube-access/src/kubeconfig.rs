@@ -86,8 +86,8 @@ pub(super) struct Found {
 /// The reduced kubeconfig.
 pub(super) struct Private(Kubeconfig);
 
-/// The client's configuration, the kubeconfig for child processes, and the file with the certificates if they are not
-/// inside.
+/// The client's configuration, the kubeconfig for child processes, and the file with the pod's certificate authority if
+/// the operator uses its pod's account.
 pub(super) struct Settled {
     pub(super) config: Config,
     pub(super) private: Private,

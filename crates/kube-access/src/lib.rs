@@ -179,7 +179,8 @@ impl Cluster {
         Self { client, ..self }
     }
 
-    /// The same cluster with the rate limit of another client, and in its queue.
+    /// The same cluster with the warrant, the timeout and the rate limit of another client. Both clients wait in one
+    /// queue.
     #[must_use]
     pub fn as_patient_as(&self, other: &Self) -> Self {
         Self {
@@ -225,8 +226,8 @@ impl Cluster {
         self.client.clone()
     }
 
-    /// A client without the rate limit and without the check of the warrant. It reads, and it writes only what says which
-    /// replica leads: the lease, the leader's label and Services.
+    /// A client without the rate limit and without the check of the warrant. It is for reads, and for writes of objects
+    /// that show which replica leads: the lease, the leader's label and Services.
     pub fn open(&self) -> Client {
         self.open.clone()
     }
@@ -289,12 +290,12 @@ impl Cluster {
         Api::all_with(self.client(), &kind)
     }
 
-    /// The words for a request about an object in the operator's namespace.
+    /// Describes a request about an object in the operator's namespace.
     pub fn attempt(&self, verb: &'static str, resource: &str, name: &str) -> Attempt {
         self.attempt_in(Some(&self.namespace), verb, resource, name)
     }
 
-    /// The words for a request about an object in this namespace, or in none.
+    /// Describes a request about an object in this namespace; `None` for a cluster-wide kind.
     pub fn attempt_in(&self, namespace: Option<&str>, verb: &'static str, resource: &str, name: &str) -> Attempt {
         Attempt {
             verb,

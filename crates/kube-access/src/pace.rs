@@ -20,10 +20,10 @@ use tokio::time::{sleep, sleep_until};
 use tower::Service;
 use tracing::debug;
 
-/// The original's limits if people set only the other half of the limit: requests per second, and burst.
+/// The original's defaults for requests per second and for the burst. Each is used if only the other one is set.
 const PER_SECOND: f64 = 5.0;
 const BURST: NonZero<u16> = NonZero::new(10).expect("ten is not zero");
-/// The wait of a request from which on it is logged.
+/// The time in the queue beyond which a request is logged.
 const LONG: Duration = Duration::from_millis(50);
 
 /// The queue in which a client's requests wait for the rate limit. Clones share the queue.

@@ -187,7 +187,7 @@ async fn relay(
     Ok(())
 }
 
-/// Reads the next bytes. At its end the stream is set to none, and then this waits for ever.
+/// Reads the next bytes. At the end of the stream it is set to `None`; the next call then waits for ever.
 async fn next(stream: &mut Option<impl AsyncRead + Unpin>, buffer: &mut [u8]) -> std::io::Result<usize> {
     let Some(open) = stream else {
         return std::future::pending().await;
@@ -211,7 +211,7 @@ fn exit_code(status: &Status) -> Option<u8> {
     let code = causes
         .filter(|cause| cause.reason.as_deref() == Some("ExitCode"))
         .find_map(|cause| cause.message.as_deref());
-    // For a program that a signal ended it is 128 or more.
+    // The exit code of a program that a signal ended is 128 or more.
     code.and_then(|code| code.parse().ok())
 }
 

@@ -1,7 +1,7 @@
 //! The Secrets with which the image of a pod is pulled.
 //!
-//! The pod itself lists them, as for the kubelet; those of its service account were copied there when it was created.
-//! Must never show any part of them.
+//! The pod lists their names, for the kubelet, too. The names from its service account were copied into the pod when it
+//! was created. Must never show any part of the Secrets.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -44,7 +44,8 @@ impl fmt::Debug for PullSecret {
 }
 
 impl Cluster {
-    /// The pull secrets of a pod, in its order. One that does not exist is left out, as the kubelet does.
+    /// The pull secrets of a pod, in the order of the pod's list. A Secret that does not exist is left out, as by the
+    /// kubelet.
     pub async fn pull_secrets(&self, pod: &str) -> Result<Vec<PullSecret>, RequestError> {
         let pods: Api<Pod> = Api::namespaced(self.client.clone(), &self.namespace);
         let found = self.ask(self.attempt("get", "pods", pod), pods.get(pod)).await?;

@@ -31,7 +31,7 @@ pub async fn reach(settings: &Settings, environment: &Environment) -> Result<Opt
     Cluster::connect(&address, &namespace, None, meters).await.map(Some)
 }
 
-/// The namespace of the operator: the one of the settings, else of the kubeconfig.
+/// The namespace of the operator: from the settings, else from the kubeconfig.
 pub fn namespace(settings: &Settings, address: &Address) -> Result<Option<String>, ConnectError> {
     match &settings.namespace {
         Some(namespace) => Ok(Some(namespace.clone())),

@@ -1,4 +1,4 @@
-//! Requests that several tasks want at the same time: one of them is made, and all tasks get its answer.
+//! Requests that several tasks want at the same time: each is made once, and all tasks get its answer.
 //!
 //! Must never hold its lock across a request, nor keep a request alive that no task waits for.
 

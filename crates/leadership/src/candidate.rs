@@ -240,7 +240,7 @@ impl Candidate {
         warrant.extend(reign.deadline.since(Tick::ZERO), end.saturating_sub(watchdog::MARGIN));
     }
 
-    /// Starts to yield: our work ends, and the lease is kept until then and released.
+    /// Starts to yield: our work ends. The lease is kept until no work runs any more, and is then released.
     fn hand_over(&self) {
         if self.stopping.is_cancelled() {
             return;

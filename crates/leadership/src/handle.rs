@@ -1,7 +1,7 @@
 //! The channel between the election and the part that follows versions: it carries our version, the version that is
 //! entitled to the lease, and the state of the lease.
 //!
-//! Must never delay the election: it takes messages in its pauses and never waits for one.
+//! Must never delay the election: the election takes messages in its pauses and never waits for a message.
 
 use std::collections::BTreeSet;
 

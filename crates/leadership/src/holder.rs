@@ -1,7 +1,7 @@
 //! Whether the holder of a lease has ended, by the status of its pod.
 //!
 //! A pod has ended if its kubelet has reported the end of all its containers. A pod that is not found must never count
-//! as ended: one that was deleted by force may still run, and so may one whose node is lost.
+//! as ended: a pod that was deleted by force, or whose node is lost, may still run.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -82,8 +82,8 @@ fn has_ended(pod: &Pod) -> bool {
     statuses.is_some_and(|statuses| !statuses.is_empty() && statuses.iter().all(is_over))
 }
 
-/// Whether the container has ended and was not started again. One that waits has run before if the status has its last
-/// end.
+/// Whether the container has ended and was not started again. A waiting container has run before if its status has a
+/// last end.
 fn is_over(container: &ContainerStatus) -> bool {
     let state = container.state.clone().unwrap_or_default();
     let last = container.last_state.clone().unwrap_or_default();

@@ -4,8 +4,8 @@
 //!
 //! A standby does its other work meanwhile: listeners answer, hooks are asked for their configuration, the `ConfigMap`
 //! is read. Must never lead on after the lease has run out. First the loop ends everything; then remaining work is
-//! aborted with the runtime, shortly before another replica may lead; if even that takes too long, a separate thread ends
-//! the process.
+//! aborted with the runtime, shortly before another replica may lead; if even that takes too long, a separate thread
+//! ends the process.
 //!
 //! ```text
 //!   lease --> channel_core::leadership::Election --> warrant      the time until which work may begin

@@ -1,7 +1,7 @@
 //! Keeps the marks of the leader up to date, so that webhooks reach it: the endpoints of Services, or a label on the
 //! pod.
 //!
-//! No other part waits for it. A leader that was cut off cannot remove its mark; the next leader does it.
+//! No other part waits for this part. A leader that was cut off cannot remove its mark; the next leader removes it.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use crate::endpoints::{self, Lead};
 use crate::leader::{self, Mark};
 use crate::standing::ActingRole;
 
-/// The time between two checks of a leader that its mark is still right.
+/// The time between two checks by a leader whether its mark is still right.
 const LOOK_EVERY: Duration = Duration::from_mins(1);
 /// The pause before a failed attempt is repeated. It doubles each time, up to the interval of checks.
 const PAUSE: Duration = Duration::from_secs(2);
@@ -114,7 +114,7 @@ impl Bearer {
         Ok(())
     }
 
-    /// Logs a failure; one that repeats is logged once.
+    /// Logs a failure; a failure that repeats is logged once.
     fn complain(&mut self, error: RequestError) {
         let Failure { report, hints, .. } = Failure::from(error);
         if self.trouble.as_ref() != Some(&report) {

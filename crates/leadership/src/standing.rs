@@ -73,7 +73,7 @@ fn not_ready(why: &str) -> Response {
     )
 }
 
-/// The status of the leader's answer; none without one.
+/// The status of the leader's answer; none if the leader does not answer.
 async fn ask(leader: SocketAddr) -> Option<StatusCode> {
     let stream = TcpStream::connect(leader).await.ok()?;
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.ok()?;

@@ -37,7 +37,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::gate::{Gate, Peer};
 
-/// The ways into the loop, with what they carry.
+/// The channels into the loop, with the types of their messages.
 pub type Loop = Doors<Event, BoxedQuestion>;
 
 /// The content type of plain text, as Go's servers write it.
@@ -71,8 +71,8 @@ struct Limits {
     grace: Duration,
 }
 
-/// Scrapers come about twice a minute and may reuse a connection; after a longer silence they open a new one. The end
-/// is far shorter than the half minute of a whole stop.
+/// Scrapers come about twice a minute and may reuse a connection; after a longer silence they open a new one. The time
+/// for running requests is far shorter than the half minute of a whole stop.
 const LIMITS: Limits = Limits {
     head: Duration::from_secs(45),
     grace: Duration::from_secs(3),

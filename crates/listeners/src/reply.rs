@@ -108,7 +108,7 @@ pub fn bad_request(why: impl std::fmt::Display) -> Response {
     text(StatusCode::BAD_REQUEST, format!("{why}\n")).into_response()
 }
 
-/// The answer before the operator knows what it is asked about.
+/// The answer as long as the operator does not know the subject of the question yet.
 pub fn still_starting() -> Reply {
     text(StatusCode::SERVICE_UNAVAILABLE, "the operator is still starting\n")
 }

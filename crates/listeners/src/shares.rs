@@ -52,7 +52,7 @@ impl Pool {
 #[derive(Debug)]
 pub struct Share {
     pool: Arc<Pool>,
-    /// The address to whose limit the share counts, if it does.
+    /// The address to whose limit the share counts; none for a settled share.
     peer: Option<IpAddr>,
     amount: usize,
 }

@@ -85,8 +85,8 @@ impl<E, Q> Doors<E, Q> {
         self.outcomes.send(outcome).map_err(|_| Closed)
     }
 
-    /// Sends the question that is made with its way back, and waits for the answer. How long, the asker decides; a question
-    /// whose asker has gone keeps its place until the loop has seen it.
+    /// Makes a question with its reply channel, sends it, and waits for the answer. The asker limits the time by
+    /// dropping the future. A question whose asker has gone keeps its place until the loop has taken it.
     pub async fn ask_with<A>(&self, question: impl FnOnce(Reply<A>) -> Q) -> Result<A, Closed> {
         let permit = Arc::clone(&self.permits).acquire_owned().await.map_err(|_| Closed)?;
         let (sender, answer) = oneshot::channel();
@@ -105,12 +105,13 @@ impl<E, Q> Doors<E, Q> {
         self.configurations.send(event).await.map_err(|_| Closed)
     }
 
-    /// The door for changes of the configuration.
+    /// The channel for changes of the configuration.
     pub fn configurations(&self) -> mpsc::Sender<E> {
         self.configurations.clone()
     }
 
-    /// The door for changes of watched objects. A watch waits there for room before it takes a change in.
+    /// The channel for changes of watched objects. A watch reserves room in it before it takes a change into a
+    /// snapshot.
     pub fn objects(&self) -> mpsc::Sender<E> {
         self.objects.clone()
     }
@@ -191,8 +192,8 @@ pub struct Mailbox<E, Q> {
 }
 
 impl<E, Q> Mailbox<E, Q> {
-    /// The most important thing that waits, or the first that comes. The timer is the loop's own; it stands before the
-    /// objects, whose stream may never pause. Without a timer the loop hands in a future that never ends.
+    /// The most important message that waits, or else the next one. The loop passes its own timer, or a future that
+    /// never ends. The timer takes precedence over changes of objects, because their stream may never pause.
     pub async fn next(&mut self, timer: impl Future<Output = ()>) -> Mail<E, Q> {
         tokio::select! {
             biased;

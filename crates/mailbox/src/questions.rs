@@ -1,5 +1,5 @@
-//! Questions to the core on their way through the mailbox: each holds its own way back, which takes the answer to it
-//! and no other. Must never decide: the operator answers.
+//! Questions to the core on their way through the mailbox: each holds the channel for its answer, so that no answer can
+//! reach another asker. Must never decide: the operator answers.
 
 use std::any::Any;
 use std::fmt;
@@ -9,9 +9,9 @@ use addon_core::operator::explain::Query;
 
 use super::{Closed, Doors, Reply};
 
-/// A question that can be put to the operator once. Tests learn which it is by `Any`.
+/// A question that can be put to the operator once. Tests find out its type by `Any`.
 pub trait Question: Any + Send {
-    /// Takes it to the operator and the answer back, unless nobody waits for that any more.
+    /// Asks the operator and sends the answer, unless the asker no longer waits.
     fn answer(self: Box<Self>, operator: &Operator);
 }
 
@@ -26,7 +26,7 @@ pub struct Asked<Q: Query> {
 }
 
 impl<Q: Query> Asked<Q> {
-    /// An asker that has gone meanwhile is not worth the work.
+    /// Computes and sends the answer, unless the asker no longer waits.
     pub fn answer_with(self, answer: impl FnOnce(&Q) -> Q::Answer) {
         if !self.reply.is_unwanted() {
             self.reply.send(answer(&self.query));

@@ -1,6 +1,7 @@
 //! Validated names of modules, hooks, queues and bindings, and the owners of hooks.
 //!
-//! A value of these types is always valid, so that no other file checks it again. Must never know what the named thing does.
+//! A value of these types is always valid, so that no other file checks it again. Must never know what the named thing
+//! does.
 
 mod case;
 pub mod replaceable;
@@ -33,8 +34,8 @@ pub const CHANNEL_SETTINGS: [&str; 3] = [RELEASE_CHANNEL, RELEASE_POLICY, RELEAS
 /// The keys of the `ConfigMap` that are settings of the operator and belong to no module.
 pub const SETTINGS: [&str; 4] = [RELEASE_CHANNEL, RELEASE_POLICY, RELEASE_APPROVED, MODULE_SOURCES];
 
-/// The id of a monitor. No two monitors in one life of the operator have the same id, so that a late change of a stopped
-/// monitor is never taken for one of its successor.
+/// The id of a monitor. No two monitors in one life of the operator have the same id, so that a late change of a
+/// stopped monitor is never taken for one of its successor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct MonitorId(pub u64);
 
@@ -334,7 +335,8 @@ pub struct HookId {
     pub name: HookName,
 }
 
-/// Shows a text that is right with modules and without. With modules, `HookId::told` shows "global hook".
+/// The text does not call a hook global, because it must be right without modules, too. With modules, `Mode::told` of
+/// the core shows "global hook".
 impl fmt::Display for HookId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.owner {

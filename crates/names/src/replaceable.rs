@@ -7,7 +7,7 @@ use std::fmt;
 
 use thiserror::Error;
 
-/// Kinds whose objects own data or other objects, so that no permission lets them go.
+/// Kinds whose objects hold data or other objects, so that no setting may permit their deletion.
 const OWNING: [(&str, &str); 4] = [
     ("", "Namespace"),
     ("", "PersistentVolume"),
@@ -126,7 +126,7 @@ mod tests {
                 "system:a",
                 true,
             ),
-            // Another group's kind of that name holds nothing that is known.
+            // A kind of the same name in another group is not known to hold data.
             ("Namespace.example.com/a", "example.com", "Namespace", "a", true),
         ] {
             let named = Replaceable::parse(text).unwrap();

@@ -43,7 +43,7 @@ impl Patcher {
         let name = object.name().map_or("", Segment::as_str);
         match address.ask(name, ask).await {
             Ok(_) => Ok(()),
-            // Without a subresource the object would be created, so it is something else that is missing.
+            // Without a subresource a missing object would be created, so then something else is missing.
             Err(error) if subresource.is_some() && terms.ignore_missing && is_missing(&error) => Ok(()),
             Err(error) if has_other_managers(&error) => Err(Failure::from(error).hint(CONFLICT)),
             Err(error) => Err(error.into()),

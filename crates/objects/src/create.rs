@@ -38,7 +38,7 @@ impl Patcher {
     }
 }
 
-/// The object to send. The operation may use another name of the kind.
+/// The object to send, with the kind's own name. The operation may use another name of the kind.
 pub(super) fn content(address: &Address, object: &Manifest) -> Value {
     let mut content = Value::Object(object.content().clone());
     content["apiVersion"] = json!(address.kind.resource.api_version);

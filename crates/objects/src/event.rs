@@ -21,7 +21,7 @@ const NAMESPACE: &str = "default";
 const NAME_PART: usize = 180;
 
 impl Patcher {
-    /// Writes the Event, or counts on the one with the same contents.
+    /// Writes the Event. If an Event with the same contents exists, only its count is increased.
     pub(super) async fn tell(&self, target: &Target, contents: &EventContents) -> Result<(), Failure> {
         let about = self.address_of(target).await?;
         if let Some(failure) = about.misplaced() {
@@ -68,7 +68,7 @@ fn event(namespace: &str, object: &str, involved: &Value, contents: &EventConten
         contents.message(),
     ];
     let digest = Digest::of_bytes(parts.join("\0").as_bytes()).to_string();
-    // A name of RBAC may have colons, and that of an Event may not.
+    // The name of an RBAC object may have colons; the name of an Event may not.
     let object: String = object
         .to_ascii_lowercase()
         .chars()

@@ -1,4 +1,4 @@
-//! Changes that must not overwrite another writer's: after a conflict they are repeated on the new object.
+//! Changes that must not overwrite the change of another writer: after a conflict they are repeated on the new object.
 
 use std::future::Future;
 use std::time::Duration;

@@ -30,7 +30,6 @@ impl Tally {
         self.push(object, None, None);
     }
 
-    /// Takes the list.
     pub(super) fn take(&self) -> Vec<ObjectWritten> {
         std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }

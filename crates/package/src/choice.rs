@@ -1,8 +1,8 @@
 //! `package choose`: the versions that packages should have, by the tags of their repositories.
 //!
-//! One repository with one login is asked once, however many packages follow it, and each registry gets a bounded number
-//! of questions a second. Must never answer for a package from another login's list, and never name a version because a
-//! registry is silent.
+//! One repository with one login is asked once, however many packages follow it, and each registry gets a bounded
+//! number of questions a second. The list that one login gets must never answer for a package with another login. A
+//! silent registry must never lead to a version.
 
 mod asking;
 mod pace;
@@ -86,7 +86,7 @@ pub enum Found {
         /// The tag; `None` if the version is named by its digest.
         #[serde(skip_serializing_if = "Option::is_none")]
         tag: Option<Tag>,
-        /// The number of the version, if the tag is one.
+        /// The number of the version, if the tag is a version number.
         #[serde(skip_serializing_if = "Option::is_none")]
         version: Option<String>,
         digest: ImageDigest,
@@ -213,7 +213,7 @@ fn understood(package: &FollowedPackage) -> Result<(Repository, Wanted), BadPack
         fault,
     })?;
     let running = package.running.as_ref();
-    // A running tag of another program may be no tag; then nothing is known about it.
+    // The running tag comes from another program. If it is not a valid tag, nothing is known about it.
     let tag = running.and_then(|running| Tag::parse(running.tag.as_deref()?).ok());
     let digest = running.and_then(|running| running.digest.as_deref());
     let wanted = Wanted {

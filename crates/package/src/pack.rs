@@ -112,7 +112,7 @@ fn append_file(builder: &mut Builder<GzEncoder<Vec<u8>>>, path: &Path, name: &Pa
     Ok(size)
 }
 
-/// The target of a link that stays inside.
+/// The target of a link; an error if the link leads out of the directory.
 fn link(path: &Path, name: &Path) -> Result<PathBuf, PackError> {
     let target = fs_err::read_link(path).map_err(|source| PackError::Read {
         path: path.to_owned(),
@@ -127,7 +127,7 @@ fn link(path: &Path, name: &Path) -> Result<PathBuf, PackError> {
 
 /// Whether the link `name`, whose parents are directories, leads to a place below the root.
 ///
-/// Steps upwards may stand at the beginning of the target alone. Behind a name, which may be a link itself, they could
+/// Steps upwards may stand only at the beginning of the target. After a name, which may itself be a link, they could
 /// lead further up than the text shows.
 pub(super) fn stays_inside(name: &Path, target: &Path) -> bool {
     let mut depth = name.components().count().saturating_sub(1);

@@ -1,7 +1,7 @@
 //! Pushes a module's directory to a registry as our own artifact.
 //!
-//! The tag is set last. The same files make the same artifact, whose digest stays. Must never push a directory that could
-//! not be pulled again.
+//! The tag is set last. The same files make the same artifact with the same digest. Must never push a directory that
+//! could not be pulled again.
 
 use std::path::Path;
 
@@ -78,7 +78,8 @@ impl Artifact {
     }
 }
 
-/// Pushes an artifact under this tag, and signs it before if there is a key: a reader of the tag finds the signature.
+/// Pushes an artifact under this tag. If there is a key, the signature is sent first, so that a reader of the tag finds
+/// it.
 pub async fn push(
     registry: &Registry,
     place: &ImagePlace,

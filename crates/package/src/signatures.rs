@@ -1,5 +1,5 @@
-//! Sends the signatures of a pushed artifact to the two places where cosign looks for them: under a tag made of the digest,
-//! and as a document that refers to the artifact.
+//! Sends the signatures of a pushed artifact to the two places where cosign looks for them: under a tag made of the
+//! digest, and as a document that refers to the artifact.
 //!
 //! Signatures by other keys are kept. Must never send a signature that the registry already has from this key.
 
@@ -16,7 +16,7 @@ use thiserror::Error;
 
 use super::described;
 
-/// The type of a configuration that says nothing.
+/// The type of an empty configuration.
 const EMPTY: &str = "application/vnd.oci.empty.v1+json";
 const EMPTY_CONFIG: &str = "{}";
 /// The type of the configuration below signatures.
@@ -169,7 +169,7 @@ impl Signed<'_> {
         Ok(bundle.is_ok_and(|bundle| self.signer.has_bundled(&bundle, self.digest().as_str())))
     }
 
-    /// Lists a referring manifest under the tag for registries that keep no such list themselves.
+    /// Lists a referring manifest under the referrers tag, for registries that keep no list of referrers themselves.
     async fn refer(&self, digest: &ImageDigest, manifest: &Bytes) -> Result<(), SendError> {
         let is_listed = |found: &Descriptor| found.digest == digest_of(manifest);
         if self.registry.referrers(self.place, digest).await?.iter().any(is_listed) {

@@ -56,7 +56,8 @@ pub struct Reach {
     pub plain: Vec<String>,
     /// A file with authorities that are trusted in addition to the machine's.
     pub authority: Option<PathBuf>,
-    /// Whether addresses of this machine, of its link and of the API server are refused, and the hosts that are not.
+    /// If addresses of this machine, of its link and of the API server are refused: the hosts that may be asked all the
+    /// same. `None` if no address is refused.
     pub fence: Option<Vec<String>>,
 }
 
@@ -193,7 +194,8 @@ pub fn pull(
     threads::runtime()?.block_on(async {
         let mut reference = reference;
         if let Some((inquiry, file)) = &verified {
-            // Before any content is read, and by the digest, so that the tag cannot move in between.
+            // The signature is checked before any content is read. Then the content is read by the digest, because the
+            // tag may move in between.
             let digest = asked.head(&place, &reference).await.map_err(PullError::from)?.digest;
             verify(inquiry, file, &digest).await?;
             reference = Reference::Digest(digest);
@@ -227,7 +229,7 @@ fn target(named: &reference::Reference) -> Result<(ImagePlace, Reference), BadNa
     Ok((place, reference))
 }
 
-/// A client that reads one registry, with this login instead of the ones in files if there is one.
+/// A client that reads one registry. With `login` it uses this login instead of the logins in files.
 pub fn client(
     repository: &reference::Repository,
     login: Option<&NameAndPassword>,
@@ -306,7 +308,7 @@ fn fence(near: &[String], environment: &Environment) -> Result<Fence, BadName> {
         home: environment.get("HOME").map(PathBuf::from),
         ..Address::default()
     };
-    // Without a cluster there is no API server to be spared.
+    // Without a cluster there is no API server to protect.
     let server = kubeconfig::server(&address).unwrap_or_default();
     let server = server.and_then(|url| url.split("://").last()?.split('/').next()?.parse().ok());
     let service = environment.get("KUBERNETES_SERVICE_HOST").and_then(OsStr::to_str);

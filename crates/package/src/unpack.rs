@@ -1,7 +1,7 @@
 //! Unpacks the layers of a package into a directory.
 //!
-//! All layers are judged before the first file is written. Must never write outside of the directory, create a device, or
-//! keep a right that comes from the owner of a program.
+//! All layers are judged before the first file is written. Must never write outside of the directory, create a device,
+//! or keep a right that comes from the owner of a program.
 
 use std::collections::BTreeSet;
 use std::io::{self, Read};
@@ -81,7 +81,7 @@ pub fn unpack(layers: &[Layer], dir: &Path) -> Result<(), UnpackError> {
     Ok(())
 }
 
-/// The files of a layer, at most as many bytes as all layers may have.
+/// The uncompressed bytes of a layer. `judge` has to limit their number before they are written.
 fn reader(layer: &Layer) -> Box<dyn Read + '_> {
     let bytes = &layer.bytes[..];
     match layer.compression {
@@ -255,7 +255,7 @@ fn is_below_directories(dir: &Path, path: &Path) -> bool {
     between.into_iter().all(is_directory)
 }
 
-/// Creates a directory, in the place of a file of that name.
+/// Creates a directory, and replaces a file with the same path.
 fn directory(path: &Path) -> io::Result<()> {
     match fs_err::symlink_metadata(path) {
         Ok(found) if found.is_dir() => return Ok(()),

@@ -1,5 +1,5 @@
-//! The two times that decisions need: ticks that never go back, and the calendar. Must never be read by the core, which gets
-//! times from outside.
+//! The two times that decisions need: ticks that never go back, and the calendar. Must never be read by the core, which
+//! gets times from outside.
 
 use std::time::Duration;
 

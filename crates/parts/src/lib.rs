@@ -1,5 +1,5 @@
-//! The long-lived tasks ("parts") of the program: each has a name, and none may end by itself. The loop ends first, then
-//! all others. Must never wait longer for a part than its own time for a stop.
+//! The long-lived tasks ("parts") of the program: each has a name, and none may end by itself. The loop ends first,
+//! then all others. Must never wait longer for a part than its own time for a stop.
 //!
 //! ```text
 //!   shutdown --> the loop ends --> at rest --> stopping --> all other parts end
@@ -140,7 +140,7 @@ impl Parts {
         code
     }
 
-    /// Stops the loop and the other parts, within the time of a stop.
+    /// Stops the loop and the other parts, and waits for their ends. The caller has to limit the time.
     pub async fn stop(mut self) {
         self.shutdown.cancel();
         self.stopping.cancel();

@@ -1,7 +1,7 @@
 //! Authentication: which token or login a registry demands, where it comes from, and how long it is kept.
 //!
-//! A token is requested for one repository, and for pushing only by a client that pushes. A login must never be sent to another host than the one
-//! it is for, except to the token issuer that this host names.
+//! A token is requested for one repository. Only a client that pushes requests a token for pushing. A login must never
+//! be sent to another host than the one it is for, except to the token issuer that this host names.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -330,8 +330,8 @@ fn is_refusal(answer: &Answer) -> bool {
     matches!(answer.status.as_u16(), 401 | 403)
 }
 
-/// The challenges of an answer. Those of a host to which the registry redirected are ignored, so that it cannot choose
-/// where credentials go.
+/// The challenges of an answer. If the registry redirected to another host, the challenges of that host are ignored, so
+/// that this host cannot choose where credentials go.
 fn ways_in(server: &Server, answer: &Answer) -> Vec<Challenge> {
     if answer.url.origin == server.origin {
         challenges(&answer.headers)

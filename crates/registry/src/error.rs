@@ -149,7 +149,7 @@ impl RegistryError {
         }
     }
 
-    /// The rest of that pause.
+    /// The remaining time of the pause that the registry demands, if it demands one.
     pub fn pause(&self) -> Option<Duration> {
         let until = self.slow_until()?;
         Some(Duration::try_from(until.duration_since(Timestamp::now())).unwrap_or_default())

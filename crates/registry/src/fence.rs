@@ -1,7 +1,7 @@
 //! The fence: registries that other people name are not asked at addresses that only this machine can reach.
 //!
-//! Refused are addresses of this machine, of its link, and of the API server, unless they are permitted. Must never judge
-//! a name: only addresses to which a connection is about to be made count.
+//! The fence refuses addresses of this machine, of its link, and of the API server, unless they are permitted. Must
+//! never judge a name: only addresses to which a connection is about to be made count.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -21,7 +21,7 @@ pub struct Fence {
     pub servers: BTreeSet<Host>,
 }
 
-/// The fence for one host, whose addresses are known from now on.
+/// The fence for one host and port, with the resolved addresses of the API server.
 #[derive(Debug)]
 pub(super) struct Ring<'a> {
     permitted: &'a BTreeSet<Host>,
@@ -43,7 +43,7 @@ impl Fence {
         for server in &self.servers {
             match address(server.name()) {
                 Some(address) => servers.push(address.to_canonical()),
-                // A name that leads nowhere protects no address.
+                // If the name of an API server has no address, there is no address to protect.
                 None => servers.extend(
                     lookup_host((server.name(), 0))
                         .await

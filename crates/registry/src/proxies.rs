@@ -1,6 +1,7 @@
 //! The proxy for a host, from `HTTPS_PROXY` and `NO_PROXY` as Go reads them.
 //!
-//! A proxy only carries TLS, which it cannot read. Must never show its password, nor use it for plain HTTP.
+//! A proxy only carries TLS, which it cannot read. Must never show the proxy's password, nor use a proxy for plain
+//! HTTP.
 
 use std::fmt;
 use std::net::IpAddr;

@@ -12,7 +12,7 @@ use super::error::Problem;
 use super::place::{Reference, tag_of};
 use super::{MANIFEST, PAGES, Registry, paging, question};
 
-/// The limit of referrers. An image has a few signatures and papers for each build.
+/// The limit of referrers. An image has a few signatures and other documents for each build.
 const REFERRERS: usize = 1_000;
 
 impl Registry {

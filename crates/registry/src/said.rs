@@ -13,7 +13,7 @@ const LONGEST: usize = 200;
 
 /// The pause after a refusal that names no pause.
 const PAUSE: SignedDuration = SignedDuration::from_mins(1);
-/// The longest pause that a registry can demand. The longest known rate limits count by six hours.
+/// The longest pause that a registry can demand. The longest known rate limits count requests in six hours.
 const LONGEST_PAUSE: SignedDuration = SignedDuration::from_hours(6);
 
 /// A text as one line, without control characters.

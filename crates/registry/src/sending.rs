@@ -1,7 +1,7 @@
 //! Pushes blobs and manifests to a registry.
 //!
-//! A blob that the registry has is not sent again. Mirrors are never written to. Must never set a tag before all content
-//! is there: callers send manifests last.
+//! A blob that the registry has is not sent again. Mirrors are never written to. Must never set a tag before all
+//! content is there: callers send manifests last.
 
 use std::sync::Arc;
 

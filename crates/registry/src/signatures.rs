@@ -1,5 +1,5 @@
-//! Checks whether an image is signed by one of the admin's keys. All functions work on bytes; another part fetches
-//! these.
+//! Checks whether an image is signed by one of the admin's keys. All functions work on bytes, which another part
+//! fetches.
 //!
 //! Two forms of signatures count, both made by cosign: simple signing under a tag (`simple`), and bundles that refer to
 //! the image (`bundle`). Data that is not signed, a certificate, or a size in a manifest must never be trusted.
@@ -22,7 +22,8 @@ use serde::Deserialize;
 pub use self::keys::{KeyId, Keys};
 pub use self::refusal::{Document, Refusal};
 
-/// The largest payload or bundle, in bytes. A real one has some hundred bytes, or some thousand with the entry of a log.
+/// The largest payload or bundle, in bytes. A real one has some hundred bytes, or some thousand with the entry of a
+/// log.
 pub const MOST_BYTES: usize = 256 << 10;
 /// The largest manifest that refers to payloads or bundles, in bytes.
 pub const MOST_OF_MANIFEST: usize = 4 << 20;

@@ -151,7 +151,7 @@ impl Reach {
     }
 }
 
-/// A connection, and the nearness of its other end. Behind a proxy that counts as distant.
+/// A connection, and the nearness of its other end. Behind a proxy the other end counts as distant.
 pub(super) struct Connection {
     pub(super) stream: Either<TcpStream, TlsStream<TcpStream>>,
     pub(super) nearness: Nearness,

@@ -217,7 +217,7 @@ pub async fn await_crd(cluster: &Cluster, name: &str) -> Result<(), CrdError> {
     })
 }
 
-/// Waits until the CRD is served, or is known never to be; `None` if it does not exist.
+/// Waits until the CRD is served, or is known never to be served; `None` if it does not exist.
 async fn decided_crd(cluster: &Cluster, name: &str) -> Result<Option<DynamicObject>, CrdError> {
     let decided =
         |found: Option<&DynamicObject>| found.is_none_or(|crd| is_true(crd, "Established") || refusal(crd).is_some());

@@ -48,7 +48,7 @@ async fn of_module(tools: &Tools, module: &ModuleName, on_trial: OnTrial) -> Res
     }
 }
 
-/// Applies the CRDs of a module. On trial, existing CRDs are not changed; returns those that would have to be.
+/// Applies the CRDs of a module. On trial, existing CRDs are not changed; returns the CRDs that need a change.
 async fn put(tools: &Tools, module: &ModuleName, on_trial: OnTrial) -> Result<Vec<String>, Failure> {
     let catalogue = tools.ground.catalogue.borrow().clone();
     let files = catalogue.module(module)?;

@@ -28,7 +28,7 @@ const ONE_BY_ONE: usize = 4;
 const AT_ONCE: usize = 5;
 const PAGE: u32 = 500;
 
-/// The settings which drift of releases is reverted.
+/// The settings that say which drift of releases is reverted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Restored {
     /// The setting for modules that have no setting of their own.

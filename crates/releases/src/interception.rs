@@ -1,4 +1,4 @@
-//! Webhooks that the API server could not call: the configuration, owner and server of one, for the text of a failure.
+//! The configuration, owner and server of a webhook that the API server could not call, for the text of a failure.
 //!
 //! It only reads.
 
@@ -93,7 +93,7 @@ pub async fn leads_nowhere(cluster: &Cluster, namespace: &str, service: &str) ->
         Err(error) if error.is_forbidden() => return Ok(false),
         found => found?,
     };
-    // One that is the name of another host has no endpoints.
+    // A Service that only names another host has no endpoints.
     let is_elsewhere = |service: Service| service.spec?.type_.filter(|its| its == "ExternalName");
     Ok(found.and_then(is_elsewhere).is_none())
 }
@@ -137,7 +137,7 @@ async fn server_of(cluster: &Cluster, webhook: &Value) -> String {
     let service = format!("its Service '{namespace}/{name}'");
     match endpoints_of(cluster, namespace, name).await {
         Ok(counted) => format!("{service} {}", in_words(counted)),
-        // Without the right to list them nothing is known.
+        // Without the right to list endpoints nothing is known about them.
         Err(_) => format!("{service} did not answer"),
     }
 }

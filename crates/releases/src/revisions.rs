@@ -1,8 +1,8 @@
 //! Helm's releases, read with the operator's own client from the Secrets in which helm keeps them.
 //!
 //! Most questions are answered from labels; the large content is read only when it is needed. It writes only the
-//! operator's marks on a revision, the status of a revision that a killed helm left unfinished, and the record of one that
-//! names kinds of the past, or too few objects for its removal. Never deletes a revision.
+//! operator's marks on a revision, the status of a revision that a killed helm left unfinished, and the record of a
+//! revision that names kinds that are no longer served, or too few objects for its removal. Never deletes a revision.
 
 pub mod before;
 mod contents;
@@ -38,7 +38,7 @@ use upgrades::{CONFIRMED, GLOBAL, HELD, REFUSED, REPLACEABLE, SECTION, replaceab
 /// The label with the rendering's checksum. Its name is the original's, so that each program recognises the releases of
 /// the other.
 pub const CHECKSUM: &str = "moduleChecksum";
-/// The value of a release in which old versions of the original kept the checksum.
+/// The key in the values of a release under which old versions of the original kept the checksum.
 const OLD_CHECKSUM: &str = "_addonOperatorModuleChecksum";
 /// Another label that the original writes on every release.
 pub const MAINTENANCE: &str = "maintenance.deckhouse.io/no-resource-reconciliation";
@@ -72,9 +72,9 @@ pub struct Revision {
     pub asked: Option<Asked>,
     /// The digest of the ConfigMap's values for the release's module.
     pub config: Option<String>,
-    /// The note about an upgrade from this revision that is held for a field that nobody can change.
+    /// The note about an upgrade from this revision. The upgrade is held because of a field that nobody can change.
     pub refused: Option<Refused>,
-    /// The objects that a person has let go for the next upgrade.
+    /// The objects that the next upgrade may replace, because a person permits it.
     pub allowed: Vec<Replaceable>,
     /// Warnings about webhooks of the chart, as `why` prints them.
     pub remarks: Vec<String>,
@@ -105,7 +105,7 @@ pub async fn list_releases(cluster: &Cluster) -> Result<Vec<Revision>, RequestEr
 /// The newest revision of one release.
 pub async fn newest_revision(cluster: &Cluster, release: &str) -> Result<Option<Revision>, RequestError> {
     let history = ListParams::default().labels(&format!("owner=helm,name={release}"));
-    // Without pages, which the API server's cache cannot serve. There are at most ten revisions.
+    // The list is not split into pages, which the API server's cache cannot serve. There are at most ten revisions.
     let cached = revisions(cluster, history.clone().match_any()).await?;
     let revisions = match Box::pin(confirm(cluster, release, cached)).await? {
         Some(revisions) => revisions,
@@ -134,7 +134,7 @@ async fn confirm(
     release: &str,
     mut cached: Vec<Revision>,
 ) -> Result<Option<Vec<Revision>>, RequestError> {
-    // A copy under another name has the number of its original, which must be the last.
+    // A copy under another name has the same number as its original. The original must come last.
     cached.sort_by_key(|revision| (revision.newest.revision, place(&revision.secret).is_some()));
     let last = cached.pop().map_or(0, |revision| revision.newest.revision);
     let following = revision(cluster, release, last.saturating_add(1));
@@ -202,7 +202,7 @@ pub async fn deployed_revisions(cluster: &Cluster) -> Result<Vec<Revision>, Requ
 
 async fn revisions(cluster: &Cluster, wanted: ListParams) -> Result<Vec<Revision>, RequestError> {
     let api = cluster.secrets();
-    // Helm asks for labels only, so that the type of the Secret is of no account.
+    // Helm selects its Secrets by labels only, so their type does not count.
     let mut params = wanted;
     let mut revisions = Vec::new();
     loop {
@@ -262,7 +262,7 @@ pub async fn fail_revision(cluster: &Cluster, revision: &Revision) -> Result<(),
     store(cluster, revision, secret, &content).await
 }
 
-/// Stores the contents of a revision in its Secret, unless that was changed since it was read.
+/// Stores the contents of a revision in its Secret, unless the Secret was changed since it was read.
 async fn store(
     cluster: &Cluster,
     revision: &Revision,
@@ -307,7 +307,7 @@ fn unusable(cluster: &Cluster, revision: &Revision, problem: &str) -> RequestErr
 }
 
 impl Revision {
-    /// Whether a note says that an upgrade is held, or let go by a person.
+    /// Whether a note says that an upgrade is held, or that a person permits it.
     pub fn is_held(&self) -> bool {
         let Newest { held, confirmed, .. } = &self.newest;
         held.is_some() || confirmed.is_some() || self.refused.is_some() || !self.allowed.is_empty()

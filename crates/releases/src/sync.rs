@@ -87,16 +87,15 @@ pub async fn sync(
     outcome
 }
 
-/// The end of a helm call that was to upgrade.
+/// The outcome of helm's call for an upgrade.
 enum Outcome {
     Upgraded(Synced),
     /// The API server lets nobody change a field that the upgrade would have to change.
     Blocked(Box<Immutable>),
-    /// Helm failed before its work, because of damaged records that are repaired now.
+    /// Helm failed before its work, because of damaged records. The records have been repaired.
     Repaired,
 }
 
-/// A running sync.
 struct Sync<'a> {
     tools: &'a Tools,
     hold: OwnedMutexGuard<Past>,
@@ -119,7 +118,7 @@ struct Sync<'a> {
     in_the_way: BTreeSet<String>,
     /// The webhook configurations that the upgrade leaves out.
     withheld: Vec<Withheld>,
-    /// The objects that a person has let go for this upgrade.
+    /// The objects that this upgrade may replace, because a person permits it.
     allowed: Vec<Replaceable>,
     facts: Facts,
 }
@@ -314,7 +313,7 @@ impl<'a> Sync<'a> {
     }
 
     async fn upgrade(&mut self, reason: &Reason) -> Result<Outcome, Failure> {
-        // Helm asks the API server itself and has no earlier list.
+        // Helm itself asks the API server for its APIs, and has no earlier list to fall back on.
         let doubts = inputs::refuse_doubtful(&self.chart, &self.apis.uncertain);
         unless(self.cancel, doubts).await?;
         let adopted = self.adopted().await?;

@@ -19,7 +19,7 @@ use crate::interception::configuration;
 use crate::replacement;
 use crate::revisions::Revision;
 
-/// The longest wait until the API server calls a deleted webhook no more. It learns of the deletion by a watch.
+/// The longest wait until the API server no longer calls a deleted webhook. It learns of the deletion by a watch.
 const PATIENCE: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(50);
 
@@ -45,8 +45,8 @@ pub async fn withdraw(cluster: &Cluster, release: &str, kind: &str, name: &str) 
     }
 }
 
-/// Waits until the API server calls no deleted webhook any more for a write of the revision's Secret, but not for long.
-/// Nothing is written.
+/// Waits for a short time until the API server no longer calls a deleted webhook for a write of the revision's Secret.
+/// The writes are dry runs.
 pub async fn outlast(cluster: &Cluster, revision: &Revision) {
     let (name, api) = (revision.secret(), cluster.secrets());
     let params = PatchParams {

@@ -1,9 +1,10 @@
-//! The answer to `module apis`, in the one form that the debug socket writes and the command reads. Must never judge a kind.
+//! The answer to `module apis`, in the one form that the debug socket writes and the command reads. Must never judge a
+//! kind.
 
 use addon_core::release::kinds::{KindState, KubeVersion, Outdated};
 use serde::{Deserialize, Serialize};
 
-/// The outdated kinds in releases, and the extent of the look.
+/// The outdated kinds in releases, and the extent of the search.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct ApisAnswer {
     /// The version of the API server.
@@ -16,7 +17,7 @@ pub struct ApisAnswer {
     pub newest_known: KubeVersion,
     /// The number of releases whose records were read.
     pub releases: usize,
-    /// The number of kinds in them.
+    /// The number of kinds in these releases.
     pub kinds: usize,
     pub outdated: Vec<OutdatedRow>,
     pub unread: Vec<UnreadRelease>,
@@ -39,7 +40,7 @@ pub struct OutdatedRow {
     pub chart_error: Option<String>,
 }
 
-/// Whether the module's chart of now renders the kind.
+/// Whether the module's present chart renders the kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ChartOfNow {
@@ -61,7 +62,7 @@ pub struct UnreadRelease {
 }
 
 impl ApisAnswer {
-    /// Whether no kind is gone, as far as is known of all releases.
+    /// Whether the records of all releases could be read, and no kind in them is gone.
     pub fn is_fit(&self) -> bool {
         self.unread.is_empty() && !self.outdated.iter().any(OutdatedRow::is_gone)
     }

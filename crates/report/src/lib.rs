@@ -1,4 +1,5 @@
-//! Errors as text for people: the chain of causes on one line, once, then the hints. And the secrets that no text may show.
+//! Errors as text for people: the chain of causes on one line, without repetitions, then the hints. Also the secrets
+//! that no text may show.
 //!
 //! Must never decide what to do about an error, and never write to a stream by itself.
 //!

@@ -1,7 +1,7 @@
 //! The storage of the values that global hooks gave in their last good runs: compressed, within a limit.
 //!
-//! Values that find no room are left out, the largest first. Their hooks are waited for at a start, as hooks that have never
-//! succeeded. Must never take the room of the last good sections.
+//! Values that find no room are left out, the largest first. At a start the operator waits for their hooks, as for
+//! hooks that have never succeeded. Must never take the room of the last good sections.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read as _};
@@ -13,7 +13,7 @@ use names::HookName;
 
 /// The limit of the compressed values. With the sections it is less than the 1 MiB of a Secret.
 const ROOM: usize = 32 * 1024;
-/// More than values within the limit have.
+/// The limit of the unpacked values. Values that fit into `ROOM` when they are packed are smaller.
 const UNPACKED: u64 = 64 << 20;
 
 pub(super) type All = BTreeMap<HookName, Given>;

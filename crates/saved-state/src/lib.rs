@@ -1,10 +1,10 @@
 //! The operator's own state: one Secret with last good sections, and one with the intents of helm children, which must
 //! have room however large the sections are.
 //!
-//! Losing them loses no release. A key that cannot be read counts as absent, with a warning, and is copied to another
-//! Secret before it is overwritten. Every write is a merge patch of single keys on the version that was read (see
-//! `writing.rs`). So writers do not disturb each other, and nothing that a newer version or a later leader wrote is
-//! lost.
+//! If the Secrets are lost, no release is lost. A key that cannot be read counts as absent, with a warning, and is
+//! copied to another Secret before it is overwritten. Every write is a merge patch of single keys on the version that
+//! was read (see `writing.rs`). So writers do not disturb each other, and nothing that a newer version or a later
+//! leader wrote is lost.
 //!
 //! ```text
 //!   last good sections, values files, values of global hooks --+
@@ -61,7 +61,7 @@ const INTENT_PREFIX: &str = "intent.";
 pub struct Recorded {
     key: String,
     text: Vec<u8>,
-    /// The metadata of the Secret, if it has nothing else.
+    /// The metadata of the Secret, if the Secret has only this intent.
     alone: Option<ObjectMeta>,
 }
 
@@ -169,8 +169,8 @@ pub async fn record_intent(cluster: &Cluster, release: &str, intent: &Intent) ->
     Ok(Recorded { key, text, alone })
 }
 
-/// Notes that the child of a stored intent has ended well, without a request: the next intent takes its place. If no
-/// other comes, the intent stays, and explains nothing that another program does.
+/// Notes in memory that the child of a stored intent has ended well. There is no request: the write of the next intent
+/// removes this one. If no other intent comes, this one stays, and explains nothing that another program does.
 pub fn note_end(cluster: &Cluster, recorded: Recorded) {
     cluster.known().end(recorded.key, recorded.text);
 }

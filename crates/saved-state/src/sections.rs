@@ -37,7 +37,7 @@ struct Packed {
     sections: Sections,
 }
 
-/// Stores the sections. Short ones are stored as text; of the others the longest are left out first.
+/// Stores the sections: short ones as text, the others compressed. If there is no room, the longest are left out first.
 pub(super) fn store(sections: &Sections) -> Stored {
     let (mut plain, mut long) = (Sections::new(), Vec::new());
     let mut by_length: Vec<_> = sections.iter().collect();

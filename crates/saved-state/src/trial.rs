@@ -1,8 +1,9 @@
 //! The records of a trial, and the memory of the channel and of trials, in the state Secret.
 //!
-//! A change takes effect only on the text that was read, so of several judges only the first succeeds. A record that
-//! cannot be read is reported, counts as unknown, and is only overwritten on request, after it was copied to another
-//! Secret. Must never wait in the rate limit's queue: a version on trial whose report is late has failed.
+//! A change takes effect only if the record still has the text that was read. So if several judges rule, only the first
+//! succeeds. A record that cannot be read is reported, counts as unknown, and is only overwritten on request, after it
+//! was copied to another Secret. Must never wait in the rate limit's queue: a version on trial whose report is late has
+//! failed.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

@@ -50,7 +50,7 @@ pub struct ChannelSettings {
 /// Whether the registry is followed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Follow {
-    /// The registry is followed; the name of the operator's pod.
+    /// The registry is followed. The text is the name of the operator's pod.
     As(String),
     /// A setting forbids the operator to follow the registry.
     Refused,

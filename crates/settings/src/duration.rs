@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-/// The units in nanoseconds. A longer name comes before the one that it begins with.
+/// The units in nanoseconds.
 const UNITS: [(&str, f64); 8] = [
     ("ns", 1.0),
     ("us", 1e3),

@@ -1,5 +1,5 @@
-//! Whether the operator acts only while it holds a lease, and its name as holder. These settings have variables only,
-//! as in the original.
+//! Whether the operator acts only while it holds a lease, and the name under which it holds the lease. These settings
+//! have variables only, as in the original.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -153,7 +153,7 @@ impl Words<'_> {
         }))
     }
 
-    /// The warning about a value without a meaning.
+    /// The warning about a value of the variable that means nothing.
     pub(super) fn leadership_remark(&self) -> Checked<Option<String>> {
         let said = self.wish()?;
         let unknown = said.filter(|said| !matches!(said.text.as_str(), "true" | "false"));

@@ -100,8 +100,7 @@ impl Setting {
     }
 }
 
-/// Whether the text is a valid name of a namespace or an object: a DNS label, or for objects several with dots between
-/// them.
+/// Whether the text is a valid name of an object: one or more DNS labels with dots between them.
 pub(super) fn is_object_name(text: &str) -> bool {
     text.len() <= 253 && text.split('.').all(is_dns_label)
 }

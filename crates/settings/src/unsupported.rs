@@ -26,8 +26,7 @@ impl Words<'_> {
         Ok(remark.into_iter().chain(self.leadership_remark()?).collect())
     }
 
-    /// The warnings about settings that are accepted only so that an installation can be taken over, and have no
-    /// effect.
+    /// The warnings about settings without an effect. They are accepted only so that an installation can be taken over.
     pub(super) fn remarks(&self) -> Checked<Vec<String>> {
         let args = self.args;
         let mut remarks = self.common_remarks()?;

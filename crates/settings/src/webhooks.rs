@@ -146,7 +146,8 @@ impl Words<'_> {
         })
     }
 
-    /// The flag may be given several times and then counts alone; the variable is a list with commas.
+    /// The files of the flag, which may be given several times; without it, those of the variable, which are joined by
+    /// commas.
     fn client_ca(&self, variable: &'static str, flags: &[String]) -> Checked<Vec<PathBuf>> {
         if !flags.is_empty() {
             return Ok(flags.iter().map(PathBuf::from).collect());

@@ -1,6 +1,6 @@
-//! `module source`: the reports about the sources of modules, and a wish that a registry is asked at once.
+//! `module source`: the reports about the sources of modules, and the request to ask a registry at once.
 //!
-//! Must never answer for a replica that does not lead: it follows no source.
+//! A replica that does not lead must never answer, because it follows no source.
 
 use std::time::Duration;
 

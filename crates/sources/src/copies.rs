@@ -1,7 +1,7 @@
 //! Secrets with the modules that came from registries: a record for each source, and the packed files of its versions.
 //!
-//! Without a registry and with an empty disk the operator starts from them. Must never take a part of a copy for the
-//! whole: a copy counts if all of its parts are there.
+//! If no registry answers and the disk is empty, the operator starts from these Secrets. A part of a copy must never
+//! count as the whole: a copy counts if all of its parts are there.
 
 use std::collections::BTreeMap;
 
@@ -94,8 +94,8 @@ pub async fn keep_module_copy(
     Ok(())
 }
 
-/// Deletes the Secrets of sources for which `is_needed` is false: it gets the module, and the digest of a version's
-/// files; none for the record.
+/// Deletes the Secrets of sources for which `is_needed` is false. `is_needed` gets the module and the digest of the
+/// version whose files the Secret holds; the digest is none for the record.
 pub async fn drop_source_secrets(
     cluster: &Cluster,
     is_needed: impl Fn(&str, Option<&str>) -> bool + Send + Sync,

@@ -1,6 +1,7 @@
-//! Follows the source of one module: asks its registry, takes versions, and gives bad ones back. Runs on the leader alone.
+//! Follows the source of one module: asks its registry, takes versions, and gives up bad versions. Runs on the leader
+//! alone.
 //!
-//! Which version is wanted, and whether it may be taken, is for the core to say. Must never remove anything of the module.
+//! The core decides which version is wanted, and whether it may be taken. Must never remove anything of the module.
 
 mod asking;
 mod history;
@@ -99,10 +100,10 @@ impl Follower {
         }
     }
 
-    /// Brings the kept version into use, says so, and follows the source for ever.
+    /// Brings the kept version into use, sends `loaded`, and follows the source for ever.
     pub(super) async fn run(mut self, loaded: oneshot::Sender<()>) {
         self.begin().await;
-        // Without a listener nobody waits for the copies.
+        // If the receiver is gone, no part waits for the copies.
         let _ = loaded.send(());
         loop {
             self.note_source();
@@ -124,7 +125,7 @@ impl Follower {
         self.taker.module.as_str()
     }
 
-    /// Takes the source as people have it now.
+    /// Takes over the present source, which a person may have edited.
     fn note_source(&mut self) {
         let source = self.sources.borrow_and_update().clone();
         if source == self.source {
@@ -142,7 +143,7 @@ impl Follower {
 
     /// The facts about the version in use, in the form that the core's choice needs.
     fn installed(&self) -> Installed {
-        // Before the first files are in use, any version is welcome.
+        // Before the first files are in use, no version counts as running, so any version may be taken.
         let running = self.record.running.as_ref().filter(|_| self.edition.is_some());
         Installed {
             subject: Subject::Module,
@@ -203,11 +204,11 @@ impl Follower {
         }
     }
 
-    /// Answers the people who wait for the end of a round, once its outcome is shown.
+    /// Answers the people who wait for the end of a round. Must be called after the outcome of the round is shown.
     fn answer(&mut self) {
         if std::mem::take(&mut self.has_checked) {
             for waiting in self.waiting.drain(..) {
-                // A person who went away does not wait.
+                // The person may have stopped waiting.
                 let _ = waiting.send(true);
             }
         }

@@ -1,4 +1,5 @@
-//! Brings the files of one version into use: from the disk, from a kept copy or from the registry, checked before they count.
+//! Brings the files of one version into use: from the disk, from a kept copy or from the registry, checked before they
+//! count.
 //!
 //! Must never hand files to the core that `module lint` refuses.
 
@@ -72,7 +73,7 @@ pub(super) struct Taker {
     pub(super) desk: Arc<Desk>,
 }
 
-/// The parts of a source that its files are read with.
+/// The parts of a source that change how its files are read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Inputs {
     order: Option<u32>,
@@ -137,7 +138,7 @@ impl Taker {
         found
     }
 
-    /// Checks a version: `module lint`, a rendering with the values of now, and the section of now.
+    /// Checks a version: `module lint`, a rendering with the present values, and the schemas with the present section.
     pub(super) async fn check(&self, inputs: &Inputs, place: PathBuf) -> Result<Vec<String>, TakeError> {
         let module = self.read(inputs, place).await;
         let layout = self.desk.layout.clone();

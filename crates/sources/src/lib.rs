@@ -69,15 +69,15 @@ pub type Judged = (ModuleName, Edition, FilesVerdict);
 pub struct Ways<'a> {
     /// Judgements of the core on files.
     pub judged: mpsc::UnboundedReceiver<Judged>,
-    /// The place for the way of commands to this part.
+    /// Gets the handle by which commands reach this part.
     pub requests: &'a OnceLock<Sources>,
     /// The role of this replica.
     pub standing: Told,
-    /// Gives another number at each call, which spreads questions to registries.
+    /// Gives another number at each call. The numbers spread the questions to registries over time.
     pub seed: fn() -> u64,
 }
 
-/// Starts the part, if there are modules.
+/// Starts this part, if the operator has modules.
 pub fn start(
     settings: &Settings,
     environment: &Environment,
@@ -132,7 +132,7 @@ struct Offices {
     judged: mpsc::UnboundedReceiver<Judged>,
     wished: mpsc::UnboundedReceiver<Wish>,
     followed: BTreeMap<ModuleName, Followed>,
-    /// The followers. One that panics is begun anew.
+    /// The tasks of the followers. A follower that panics is started again.
     tasks: JoinSet<()>,
     has_read_copies: bool,
 }
@@ -140,7 +140,7 @@ struct Offices {
 /// A source with its follower.
 struct Followed {
     source: watch::Sender<ModuleSource>,
-    /// The number of the source's naming.
+    /// The number of the source's naming: it changes when the source is removed and named again.
     naming: u64,
     words: mpsc::UnboundedSender<Word>,
     shown: watch::Receiver<Shown>,
@@ -181,7 +181,8 @@ impl Offices {
         }
     }
 
-    /// Takes the sources of now: begins to follow new ones, and ends with those that are gone.
+    /// Takes over the present sources: starts followers for new sources, and ends the followers of sources that are
+    /// gone.
     async fn take(&mut self, sources: BTreeMap<ModuleName, NamedSource>) {
         let gone: BTreeSet<ModuleName> = self
             .followed
@@ -194,7 +195,7 @@ impl Offices {
             info!(module = name.as_str(), "The source of a module is gone");
         }
         let has_changed = !gone.is_empty();
-        // A source that was taken out and named again between two looks needs its files again.
+        // If a source was removed and named again between two looks, its files are needed again.
         let naming = |name: &ModuleName| sources.get(name).map(|named| named.naming);
         self.followed
             .retain(|name, followed| Some(followed.naming) == naming(name));
@@ -217,7 +218,7 @@ impl Offices {
             self.clean(&sources, is_first).await;
         }
         for name in gone {
-            // A module of this name in a directory counts again.
+            // From now on a directory with a module of this name counts again.
             if let Ok(Err(unfit @ (Unfit::Mistakes(_) | Unfit::Section { .. } | Unfit::Unchecked(_)))) =
                 self.desk.reload(&name).await
             {
@@ -251,7 +252,7 @@ impl Offices {
         self.followed.insert(name, followed);
     }
 
-    /// Forgets the followers that have ended, so that they are begun anew.
+    /// Forgets the followers that have ended, so that they are started again.
     fn note_end(&mut self, ended: &Result<(), JoinError>) {
         if let Err(error) = ended
             && error.is_panic()
@@ -278,8 +279,9 @@ impl Offices {
         self.has_read_copies = self.desk.doors.post(Event::CopiesRead).is_ok();
     }
 
-    /// Removes the records and copies of sources that are gone. Their directories stay for hooks that run at a removal: only
-    /// the first time in a life they are removed, too.
+    /// Removes the records and copies of sources that are gone. The directories of these sources stay, because hooks
+    /// may still run at the removal of a module. The directories are removed, too, only once in a process: after all
+    /// kept copies were read.
     async fn clean(&self, sources: &BTreeMap<ModuleName, NamedSource>, is_first: bool) {
         let names: BTreeSet<String> = sources.keys().map(ToString::to_string).collect();
         let is_named = |module: &str, _: Option<&str>| names.contains(module);

@@ -15,7 +15,7 @@ use package::pulling::{Package, PullError};
 
 /// The name of the directory below the one for temporary files.
 const DIR: &str = "module-sources";
-/// The key that a module's values file has, and entries that only a module has.
+/// The entries that only the directory of a module has.
 const OF_MODULES: [&str; 4] = ["module.yaml", "hooks", "openapi", "enabled"];
 
 /// Why the files of a version were not written.
@@ -129,7 +129,8 @@ fn made(module: &ModuleName, chart: &Path, aside: &Path, to: &Path) -> Result<()
     })
 }
 
-/// Whether a chart was made for a module: it has files that only modules have, or its values are below the module's key.
+/// Whether a chart was made for a module: it has files that only modules have, or its values are below the module's
+/// key.
 fn is_module(module: &ModuleName, chart: &Path) -> bool {
     let has_parts = OF_MODULES.iter().any(|entry| chart.join(entry).exists());
     let values = fs_err::read_to_string(chart.join("values.yaml")).unwrap_or_default();

@@ -1,6 +1,6 @@
 //! The login for the registry of one source: a Secret that the source names, or the logins of the operator's pod.
 //!
-//! Must never show any part of it.
+//! Must never show any part of the login.
 
 use addon_core::failure::{Class, Failure};
 use channel_core::reference::Repository;

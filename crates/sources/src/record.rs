@@ -6,7 +6,7 @@ use channel_core::choice::{Memory, Target};
 use channel_core::reference::{ImageDigest, Repository};
 use serde::{Deserialize, Serialize};
 
-/// The facts about a source that one life passes to the next.
+/// The facts about a source that one process passes to the next.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct Record {
@@ -38,7 +38,7 @@ impl Record {
         self.good.clone_from(&self.running);
     }
 
-    /// Notes that the version in use is bad. The last good one is in use again, if there is one.
+    /// Notes that the version in use is bad. The last good version is in use again, if there is one.
     pub(super) fn did_badly(&mut self, error: String, approved: &BTreeSet<ImageDigest>) {
         let bad = std::mem::replace(&mut self.running, self.good.clone());
         if let Some(bad) = bad {

@@ -1,4 +1,4 @@
-//! The requests of commands to the part that follows the sources. Must never wait for it without a bound.
+//! The requests of commands to the part that follows the sources. Must never wait for that part without a time limit.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ pub type Reports = Vec<(String, String, Value)>;
 pub enum Wish {
     /// The reports about all sources.
     Report(oneshot::Sender<Reports>),
-    /// A round of questions to the registry of this module. The answer is false if it has no source.
+    /// A round of questions to the registry of this module. The answer is false if the module has no source.
     Check(ModuleName, oneshot::Sender<bool>),
 }
 

@@ -1,6 +1,6 @@
 //! The report about one source, for `module source status`.
 //!
-//! Programs use its keys, so none is ever renamed. Must never show an unknown fact as an absent one.
+//! Programs use the keys of the report, so no key is ever renamed. Must never show an unknown fact as an absent one.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -21,11 +21,11 @@ pub(super) struct Shown {
     pub(super) repository: String,
     /// The wanted version as people write it.
     pub(super) version: String,
-    /// The digest that people hold.
+    /// The digest that a person has pinned.
     pub(super) pin: Option<ImageDigest>,
     /// The version in use; none before the first files have come.
     pub(super) running: Option<Target>,
-    /// Whether the files of that version are in use in this life.
+    /// Whether this process has handed over the files of that version.
     pub(super) in_use: bool,
     /// The version with which the module did well last.
     pub(super) good: Option<Target>,

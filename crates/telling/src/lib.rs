@@ -13,7 +13,8 @@
 //!           stdout     /metrics
 //! ```
 //!
-//! Begin with `notices`: one function turns each notice into a record, a meter and an Event. `parameters` changes the log at run time.
+//! Begin with `notices`: one function turns each notice into a record, a meter and an Event. `parameters` changes the
+//! log at run time.
 
 pub mod meters;
 pub mod notices;

@@ -74,7 +74,7 @@ impl Notices {
 
 fn log(notice: &Notice, mode: Mode, config_map: &str) {
     match notice {
-        // New secrets for masking need no record, and jobs have logged the others when they did them.
+        // New secrets for masking need no record. The jobs have logged the rewritten records and the replaced objects.
         Notice::SecretsChanged(_) | Notice::RecordRewritten { .. } | Notice::ObjectsReplaced { .. } => {}
         Notice::HooksConfigured { owner, bindings } => records::hooks_configured(owner, bindings),
         Notice::HookStarted { hook, labels } => records::hook_started(&Run::of(mode, hook, labels)),

@@ -175,8 +175,8 @@ impl fmt::Debug for LevelHandle {
     }
 }
 
-/// The filter: the operator's own records by level; those of libraries only from warnings on, unless a setting asks for
-/// more.
+/// The filter: the operator's own records by level; the records of libraries only from warnings on, unless a setting
+/// asks for more.
 fn targets(level: LogLevel, client: ClientLog) -> Targets {
     let level = match level {
         LogLevel::Trace => LevelFilter::TRACE,

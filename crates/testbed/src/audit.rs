@@ -64,7 +64,7 @@ pub struct Record {
 }
 
 impl Record {
-    /// Whether the request's verb changes something, also if it was refused.
+    /// Whether the request's verb changes something. A refused request counts, too.
     pub fn mutates(&self) -> bool {
         matches!(
             self.verb.as_str(),
@@ -198,8 +198,8 @@ impl<'a> Audit<'a> {
     }
 }
 
-/// A killed server leaves half a line, and the next one continues on it. The two-part line is parsed from its last
-/// event.
+/// A killed server leaves an incomplete line, and the next server continues that line. The two-part line is parsed from
+/// its last event.
 fn parse(line: &str) -> Result<Line, serde_json::Error> {
     let behind = line.rfind(BEGIN).map_or(line, |begin| &line[begin..]);
     serde_json::from_str(line).or_else(|_| serde_json::from_str(behind))
@@ -208,9 +208,9 @@ fn parse(line: &str) -> Result<Line, serde_json::Error> {
 /// The beginning of each event.
 const BEGIN: &str = r#"{"kind":"Event","#;
 
-/// The complete lines of this piece of the log. With `is_inside` the piece starts with the byte before the mark: the
-/// log is written in blocks, so the mark may be within a line, and that line belongs to the time before the mark. The
-/// last line may be incomplete and is left out.
+/// The complete lines of this piece of the log. The last line may be incomplete and is left out. If `is_inside`, the
+/// piece starts with the byte before the mark. The log is written in blocks, so the mark may be within a line. That
+/// line belongs to the time before the mark.
 fn whole_lines(text: &[u8], is_inside: bool) -> &[u8] {
     let end_of_line = |byte: &u8| *byte == b'\n';
     let begin = if is_inside {

@@ -91,7 +91,8 @@ impl Cache {
         Times::of(&self.folder)
     }
 
-    /// A program from an earlier build. Without a Go to compare versions with, a build by any version will do.
+    /// A program from an earlier build. Without `go` there is no version to compare with, so a build by any version of
+    /// Go counts.
     pub(crate) fn get(&self, part: Part, go: Option<&Go>) -> Option<PathBuf> {
         let stem = stem(part.module());
         let file = if let Some(go) = go {
@@ -133,7 +134,7 @@ impl Cache {
     }
 
     /// Takes the lock of a module, so that only one process builds from it. The kernel releases the lock when its
-    /// holder ends. The holder may go on with other programs of the module, so the wait ends when this one is there.
+    /// holder ends. The holder may go on with other programs of the module, so the wait also ends when `part` is built.
     fn turn(&self, part: Part, go: &Go) -> Result<Turn, BuildError> {
         let path = self.folder.join(format!("{}.lock", part.module().name));
         let file = fs::OpenOptions::new()
@@ -193,7 +194,7 @@ const LOOK: Duration = Duration::from_millis(50);
 /// Nobody debugs these programs, and the linker would drop the names for debuggers that the compiler has written.
 const FLAGS: [&str; 3] = ["-trimpath", "-buildvcs=false", "-gcflags=all=-dwarf=false"];
 
-/// The heap of a compiler at which it begins to collect garbage. Nearly all end before that.
+/// The heap of a compiler at which it begins to collect garbage. Nearly all compilers end before they reach it.
 const HEAP: &str = "1500MiB";
 
 fn stem(module: &Module) -> String {

@@ -26,7 +26,7 @@ pub(crate) fn campaign(name: &str) -> Option<String> {
     variable(name).map(|text| text.to_string_lossy().into_owned())
 }
 
-/// Whether this is a build server. They set this variable, and no person does.
+/// Whether this is a build server. Build servers set this variable, and people do not.
 pub(crate) fn is_build_server() -> bool {
     variable("CI").is_some()
 }

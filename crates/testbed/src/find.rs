@@ -218,8 +218,8 @@ pub(crate) fn is_executable(file: &Path) -> bool {
 }
 
 /// Whether an installed program has a suitable version. Helm 3 and helm 4 share a name, kubectl works only with API
-/// servers of neighbouring versions, and the programs of Kubernetes belong together, so these are asked for theirs. The
-/// other programs are seldom installed by accident.
+/// servers of neighbouring versions, and the programs of Kubernetes belong together. So these programs are asked for
+/// their versions. The other programs are seldom installed by accident.
 fn will_do(part: Part, file: &Path, source: Source) -> bool {
     let (major, minor) = major_minor(part.version());
     match part {
@@ -236,7 +236,7 @@ fn will_do(part: Part, file: &Path, source: Source) -> bool {
                     .parse::<u32>()
                     .is_ok_and(|pinned: u32| found.abs_diff(pinned) <= 1)
             }),
-        // A machine of a cluster has a kubelet of that cluster's version.
+        // On a machine that belongs to a cluster, these programs may have the version of that cluster.
         Part::KubeApiserver | Part::KubeControllerManager | Part::KubeScheduler | Part::Kubelet | Part::KubeProxy
             if source == Source::Path =>
         {

@@ -1,8 +1,8 @@
-//! The processes of a command, also those that outlive the process that started them. cargo, for example, does not pass a
-//! signal on to the test binary that it runs.
+//! The processes of a command, also those that outlive the process that started them. cargo, for example, does not pass
+//! a signal on to the test binary that it runs.
 //!
-//! A variable in their environment marks them, and their children belong to them in any case. Must never signal a process
-//! that bears another mark or none.
+//! A variable in the environment marks these processes. Children of a marked process belong to the command even without
+//! the mark. Must never signal any other process.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -15,7 +15,7 @@ use crate::environment::RUN;
 use crate::process;
 use crate::wait::wait_until;
 
-/// The time in which processes end that SIGTERM asks to. The test of a node needs a few seconds.
+/// The time that processes have to end after SIGTERM. The test of a node needs a few seconds.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The processes of a command.
@@ -32,7 +32,7 @@ struct Member {
 }
 
 impl Kin {
-    /// Marks a command that is started next. `folder` is a folder of no other command.
+    /// Marks a command that is started next. `folder` must not be the folder of another command.
     pub fn mark(command: &mut Command, folder: &Path) -> Self {
         command.env(RUN, folder);
         let folder = folder.as_os_str().as_encoded_bytes();
@@ -46,7 +46,7 @@ impl Kin {
         let (mut names, mut asked) = (BTreeSet::new(), BTreeSet::new());
         let all_ended = wait_until(PATIENCE, "the processes of the command to end", || {
             let members = self.members();
-            // A process whose parent belongs to us, too, is the parent's affair until that has ended.
+            // If the parent of a process belongs to us, too, the process gets the signal only after the parent's end.
             let orphans = members
                 .iter()
                 .filter(|(_, member)| !members.contains_key(&member.parent));

@@ -291,7 +291,7 @@ fn run(
     if !ended.is_empty() {
         say(&format!("ended what the command left: {}", ended.join(", ")));
     }
-    // The command will report refused connections. This tells their cause.
+    // The command will report refused connections. This error tells their cause.
     if let Err(error) = plane.check() {
         say(&format!("error: {}", report::chain(&error)));
     }

@@ -31,7 +31,7 @@ pub(crate) const PODS: &str = "10.0.0.0/16";
 /// The addresses of Services.
 pub(crate) const SERVICES: &str = "10.0.0.0/24";
 
-/// The address of the first node. The API server and the registry are there for pods.
+/// The address of the first node. At this address pods reach the API server and the registry.
 pub(crate) const FIRST: Ipv4Addr = Ipv4Addr::new(10, 0, 1, 1);
 
 /// One node. The init reads it from a file in the node's folder.
@@ -99,11 +99,11 @@ impl Node {
     }
 
     /// The commands of `ip` that make the bridge of the node's pods. The bridge's own address is that of the node. The
-    /// hardware address is fixed: without that a bridge takes the lowest one of its ports, so that a pod that comes or
-    /// goes would cut off all others until they have asked for it again.
+    /// hardware address is fixed. Otherwise a bridge takes the lowest hardware address of its ports. A pod that comes
+    /// or goes would then change that address, and cut off all other pods until they have asked for it again.
     pub(crate) fn bridge(&self) -> String {
         let (bridge, address, number) = (self.bridge_name(), self.address(), self.number);
-        // The rules of kube-proxy replace the address of a Service, but only in a packet that has a way.
+        // The rules of kube-proxy replace the address of a Service, but only in a packet that has a route.
         let services = if self.is_first() {
             format!("route add {SERVICES} dev {bridge}\n")
         } else {

@@ -139,7 +139,7 @@ pub(crate) struct Module {
     pub(crate) name: &'static str,
     pub(crate) go_mod: &'static str,
     pub(crate) go_sum: &'static str,
-    /// The `main` of the program, if none of the module's own is built.
+    /// The source of `main.go`; `None` if the `main` of a program comes from a pinned module.
     pub(crate) main: Option<&'static str>,
     /// The module path whose version counts as the programs' version.
     root: &'static str,
@@ -311,7 +311,7 @@ mod tests {
         }
     }
 
-    /// Go compiles a package once for all programs with one version of it, which halves what is to be built.
+    /// Then Go compiles each package only once for all programs, which halves the work of a build.
     #[test]
     fn all_programs_share_one_version_of_each_module() {
         let mut seen = std::collections::BTreeMap::new();

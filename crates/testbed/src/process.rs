@@ -132,8 +132,8 @@ pub(crate) fn place(command: &mut Command, network: Arc<OwnedFd>) {
     unsafe { command.pre_exec(enter) };
 }
 
-/// Runs a command to its end with the given standard input and returns its exit status and output. [`interrupt`] ends the
-/// commands that run; later ones, as a clean-up needs them, run to their end.
+/// Runs a command to its end with the given standard input and returns its exit status and output. [`interrupt`] ends
+/// the commands that are running. Commands that start later, such as those of a clean-up, run to their end.
 pub fn run(mut command: Command, input: Option<&[u8]>) -> io::Result<Output> {
     command.stdin(if input.is_some() { Stdio::piped() } else { Stdio::null() });
     command.stdout(Stdio::piped()).stderr(Stdio::piped());

@@ -1,7 +1,7 @@
 //! The progress of a build, for a person: a bar on a terminal, and a line each ten seconds elsewhere.
 //!
-//! How long a part will take is known from its last build on this machine, which the cache remembers, else from a table. It is
-//! only shown: no decision may depend on it.
+//! The expected time of a part is that of its last build on this machine, which the cache remembers, else it comes from
+//! a table. This time is only shown: no decision may depend on it.
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};

@@ -328,8 +328,8 @@ async fn answer(mut request: Request<Incoming>, shared: Arc<Shared>) -> Result<A
     discovery::changed(answer, &change).await.map_err(|_| Broken)
 }
 
-/// A request for a lease. Dropped without a timely answer, it is counted as one in vain; so a request that its client
-/// has given up counts too.
+/// A request for a lease. If it is dropped without a timely answer, it is counted as one in vain. So a request that its
+/// client has given up counts, too.
 struct Plea<'a> {
     vain: &'a AtomicU64,
     begun: Instant,

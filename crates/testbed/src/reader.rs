@@ -1,7 +1,7 @@
 //! Reads objects over a connection that stays open, for checks that are repeated often.
 //!
-//! A kubectl process for each check would use more of the machine than the programs under test. The reader is the admin. It writes
-//! nothing but the namespaces that tests own: tests write with kubectl, as people do.
+//! A kubectl process for each check would use more of the machine than the programs under test. The reader acts as the
+//! admin. It writes nothing except the namespaces that tests own. Tests write with kubectl, as people do.
 
 use std::sync::mpsc;
 use std::time::Duration;

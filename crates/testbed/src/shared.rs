@@ -42,7 +42,8 @@ pub fn plane() -> &'static ControlPlane {
 }
 
 /// Whether a test that needs a real node has to be left out, because this machine can have none. Then a line on
-/// standard error names the reason. On a build server no test is left out, so that the start of its node fails there.
+/// standard error names the reason. On a build server no test is left out: there the start of the node fails, and so
+/// does the test.
 pub fn has_no_node() -> bool {
     let obstacle = needs::obstacle().filter(|_| !environment::is_build_server());
     if let Some(obstacle) = &obstacle {

@@ -25,8 +25,8 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// processor, and wait for itself on a busy machine.
 const REST: u32 = 3;
 
-/// A check may be slow once, which is no reason to look away for long. On a busy machine many are slow, and shorter pauses would
-/// keep it busy with looks.
+/// One slow check must not cause a long pause. On a busy machine many checks are slow, and with shorter pauses the
+/// checks would keep it busy.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 /// Short compared with one request to a control plane.
@@ -61,7 +61,7 @@ pub fn wait_evenly<T, E: Display>(
     wait(|_| pause, patience, what, check)
 }
 
-/// The pause after a check that took so long.
+/// Returns the function that computes a pause from the duration of the check before it.
 fn rest_from(shortest: Duration) -> impl Fn(Duration) -> Duration {
     move |took| shortest.max((took * REST).min(LONGEST_PAUSE))
 }

@@ -34,7 +34,7 @@ const TRIAL: Duration = Duration::from_secs(1);
 const SOON: Duration = Duration::from_secs(2);
 /// The number of objects that are processed before other tasks get their turn.
 const BATCH: usize = 64;
-/// A list for a reader that is not answered for this time is told of.
+/// The time without an answer to a list after which the reader is told.
 const OVERDUE: Duration = Duration::from_secs(3);
 
 /// The state of a watch.
@@ -137,15 +137,16 @@ impl Feed {
         trouble
     }
 
-    /// After a break. The server's store may have been restored from a backup meanwhile: a reader's objects are listed again.
+    /// Sets the position after a break. The objects of a reader are listed again, because the server's store may have
+    /// been restored from a backup meanwhile.
     fn go_on_from(&mut self, version: String) {
         if !self.source.selection.is_read {
             self.place = Progress::At(version);
         }
     }
 
-    /// Watches from `version` on. In doubt, the server is first asked for its present version, over another
-    /// connection than the one that is doubted.
+    /// Watches from `version` on. If the last connection is doubted, the server is first asked for its present version,
+    /// over another connection.
     async fn resume(&mut self, version: &str) -> Result<Lines, Trouble> {
         if self.doubt {
             let present = self.source.present().await?;
@@ -292,14 +293,15 @@ impl Feed {
         }
     }
 
-    /// A reader logs its troubles itself. Each is one of the watch, be it that the place in the history is gone.
+    /// Tells the readers, which log the failure themselves. To them each error is a failure of the watch, even an
+    /// expired version.
     async fn wait_for_reader(&mut self, trouble: &Trouble) {
         let first = self.pause.is_first();
         self.shared.tell_readers(self.id, Condition::Fails { trouble, first });
         sleep(self.pause.next(trouble.retry_after)).await;
     }
 
-    /// Asks the server where the kind is: that it found nothing may mean something else.
+    /// Asks the server where the kind is served now. An answer "not found" need not mean that the kind is gone.
     async fn look_for_kind(&mut self, trouble: &Trouble) -> Whereabouts {
         let Selection {
             resource, namespace, ..

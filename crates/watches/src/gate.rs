@@ -51,7 +51,7 @@ impl Gate {
         &self.snapshots
     }
 
-    /// Whether these are the labels of a binding of the same hook.
+    /// Whether the labels are those of this binding of the gate's hook.
     pub(super) fn means(&self, labels: &Labels, binding: &BindingName) -> bool {
         labels.binding == binding.as_str() && labels.hook == self.hook
     }

@@ -56,7 +56,6 @@ struct Metadata<'a> {
     managed_fields: Option<&'a RawValue>,
 }
 
-/// Parses a line.
 pub(super) fn read_line(line: &[u8], resource: &ApiResource, attempt: &Attempt) -> Result<Heard, Trouble> {
     let unusable = |error: serde_json::Error| unusable(attempt, &error.to_string());
     let line: Line<'_> = serde_json::from_slice(line).map_err(unusable)?;
@@ -103,7 +102,7 @@ pub(super) fn read_item(
     Ok((Item { name, text, trace }, metadata.resource_version.into_owned()))
 }
 
-/// The release that these annotations name. Most objects have no such annotation, and theirs are not parsed.
+/// The release that these annotations name. Most objects have no such annotation; then nothing is parsed.
 fn release_of(annotations: &RawValue) -> Option<ModuleName> {
     #[derive(Deserialize)]
     struct Annotations {
@@ -121,7 +120,7 @@ fn release_of(annotations: &RawValue) -> Option<ModuleName> {
 /// The beginnings of the names under which tools that hooks call write objects.
 const TOOLS: [&str; 5] = ["kubectl", "curl", "python", "OpenAPI-Generator", "oc"];
 
-/// Whether the last of these writes was one of a tool. The lists of most objects name no tool, and are not parsed.
+/// Whether a tool made the last of these writes. The lists of most objects name no tool; then nothing is parsed.
 fn is_by_tool(managed: &RawValue) -> bool {
     #[derive(Deserialize)]
     struct Entry<'a> {

@@ -1,5 +1,5 @@
-//! Watches of objects, and snapshots of what they saw: now, and after each change. A *monitor* is one that a kubernetes
-//! binding of a hook asks for.
+//! Watches of objects, and snapshots of what they saw: now, and after each change. A *monitor* is the watch that a
+//! kubernetes binding of a hook asks for.
 //!
 //! Monitors with the same selection share one watch, and each object is kept once. A change is in the snapshot before
 //! it is reported, so that a snapshot is never older than a reported change. Must never lose a change of an object that
@@ -130,8 +130,8 @@ pub struct StaleWatch {
 }
 
 impl Monitors {
-    /// No monitor yet. Changes go through the door in the order in which they stand in snapshots; while there is no
-    /// room for one, the watch that brought it waits.
+    /// Starts without a monitor. Changes go to the loop through `door`, in the order in which they entered snapshots.
+    /// While the channel is full, the watch that brought a change waits.
     pub fn new(
         cluster: &Cluster,
         kinds: &Kinds,
@@ -178,7 +178,7 @@ impl Monitors {
         Ok(())
     }
 
-    /// Stops monitors; unknown ones are ignored. From now on only changes arrive that were already sent.
+    /// Stops monitors; unknown ones are ignored. After that, the loop receives only changes that were already sent.
     pub fn stop(&self, ids: &[MonitorId]) {
         for id in ids {
             strike(&self.0, *id);

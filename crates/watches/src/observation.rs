@@ -1,4 +1,4 @@
-//! Reports of watches for metrics. A watch must never need one for its work.
+//! Reports of watches for metrics. The work of a watch must never depend on a report.
 
 use std::sync::Arc;
 use std::time::Duration;

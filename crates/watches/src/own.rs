@@ -1,7 +1,7 @@
 //! Watches of the operator's own: a part of it looks at objects for which no hook asks.
 //!
-//! They share requests and copies with the monitors of hooks. Must never bring a change to a part that did not begin the
-//! watch.
+//! They share requests and copies with the monitors of hooks. Must never bring a change to a part that did not begin
+//! the watch.
 
 use std::sync::Arc;
 
@@ -54,8 +54,8 @@ impl OwnWatches {
         &self.shared.kinds
     }
 
-    /// Watches a selection. When this returns, all its objects are known. A watch of this number whose start was given up
-    /// half way is replaced.
+    /// Watches a selection. When this returns, all its objects are known. An earlier watch with this number is
+    /// replaced; its start may have been given up half way.
     pub async fn begin(&self, id: OwnId, lens: Lens, selection: &Selection) -> Result<(), Failure> {
         let key = Key::Own(id);
         self.shared.strike(key);

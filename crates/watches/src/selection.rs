@@ -24,7 +24,8 @@ pub struct Selection {
     pub fields: Option<String>,
     /// Whether only the metadata of objects is requested.
     pub metadata_only: bool,
-    /// A reader of ours reads these few objects: they are listed again after each break, and no other list is waited for.
+    /// Whether a reader of the operator reads the objects. They are few: they are listed again after each break,
+    /// without waiting for other lists.
     pub is_read: bool,
 }
 
@@ -69,7 +70,7 @@ impl Selection {
     }
 }
 
-/// The selections of a binding in one namespace, or in none: one for each object name in it.
+/// The selections of a binding in one namespace, or without a namespace: one for each object name in the binding.
 pub(crate) fn of_binding(
     binding: &KubernetesBinding,
     resource: &ApiResource,

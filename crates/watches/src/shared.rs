@@ -96,7 +96,7 @@ impl Shared {
         (self.observe)(observation);
     }
 
-    /// A token that is cancelled with everything else, or alone.
+    /// A new token, which can be cancelled alone, and is cancelled when all watches end.
     pub(crate) fn token(&self) -> CancellationToken {
         self.root.child_token()
     }
@@ -105,8 +105,8 @@ impl Shared {
         self.ledger().target(key).map_or(0, |target| target.snapshot.len())
     }
 
-    /// Waits until the core has room for one more change; nothing if it is gone. A viewer that starts is told nothing,
-    /// and neither is a reader: the states that it reads do not wait behind changes.
+    /// Waits until the core has room for one more change; none if the core has ended. A viewer that starts needs no
+    /// room, because no changes are sent to it. A reader needs none, because its states do not wait behind changes.
     pub(super) async fn room(&self, viewer: &Viewer) -> Option<mpsc::Permit<'_, Event>> {
         if viewer.first || viewer.reads {
             return None;

@@ -16,7 +16,7 @@ use super::lens::{self, Compile, Item, Lens, Text, Trace};
 /// The only part of a snapshot without watches.
 const PART: PartId = PartId(0);
 
-/// The view of a binding on objects, which have to be those that it selects.
+/// The view of a binding on objects. The caller must pass only objects that the binding selects.
 pub struct Still {
     lens: Arc<Lens>,
     binding: String,

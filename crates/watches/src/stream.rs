@@ -88,7 +88,7 @@ impl Source {
 
     /// One page as sent; `next` is the token from the previous page.
     pub(super) async fn page(&self, next: &str) -> Result<Vec<u8>, Trouble> {
-        // A page is waited for as a whole: an answer that stops in the middle is none.
+        // The timeout is for the whole page, because an answer that stops in the middle is useless.
         let patience = if self.selection.is_read {
             self.patience
         } else {

@@ -65,8 +65,8 @@ impl Trouble {
         self.kind == WatchError::Expired
     }
 
-    /// Whether the path of the objects was not found. A watch never asks for a single object, so this is no missing
-    /// object.
+    /// Whether the path of the objects was not found. A watch never asks for a single object, so "not found" never
+    /// means a missing object.
     pub(super) fn finds_nothing(&self) -> bool {
         self.error.is_not_found()
     }

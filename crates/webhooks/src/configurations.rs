@@ -172,8 +172,9 @@ fn versioned(mut patch: Value, found: &impl kube::Resource) -> Value {
     patch
 }
 
-/// Publishes a webhook configuration. One that is no longer needed is deleted if the operator made it, and emptied
-/// otherwise. If the API server refuses a webhook, its earlier form stays, and the other webhooks are published.
+/// Publishes a webhook configuration. A configuration that is no longer needed is deleted if the operator made it, and
+/// emptied otherwise. If the API server refuses a webhook, its earlier form stays, and the other webhooks are
+/// published.
 pub async fn publish_configuration(cluster: &Cluster, wanted: Wanted<'_>) -> Result<Published, RequestError> {
     let error = match Box::pin(settle(cluster, wanted)).await {
         Ok(change) => return Ok(Published { change, refused: None }),

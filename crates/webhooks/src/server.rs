@@ -80,8 +80,8 @@ impl Reviews {
         }
     }
 
-    /// The memory for all bodies, from the announcement of each to its answer. Each kind of review has its own. One
-    /// address may use half of it for bodies that it has not sent completely.
+    /// The memory for all bodies of this kind of review. Each body counts from its announcement to its answer. One
+    /// address may use half of the memory for bodies that it has not sent completely.
     fn for_bodies(self) -> usize {
         match self {
             Self::Admission => 64 << 20,
@@ -248,7 +248,7 @@ where
         return StatusCode::UNSUPPORTED_MEDIA_TYPE.into_response();
     }
     let path = parts.uri.path();
-    // Checked before the body is read, so that no client sends one for an unknown path.
+    // Checked before the body is read, so that no client sends a body to an unknown path.
     if !desk.reviews.are_answered_at(path, &desk.routes.borrow()) {
         return desk.refuse(Reason::UnknownPath);
     }

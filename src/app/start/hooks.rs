@@ -16,8 +16,6 @@ use watches::Monitors;
 use super::StartError;
 use crate::app::shared::Outside;
 
-/// The directory of hooks without modules, with links resolved. Hooks use it, or a folder below it, as their working
-/// directory.
 /// The tools of the jobs that run hooks.
 pub(in crate::app) fn hook_tools(
     settings: &Settings,
@@ -38,6 +36,8 @@ pub(in crate::app) fn hook_tools(
     })
 }
 
+/// The directory of hooks without modules, with links resolved. Hooks use it, or a folder below it, as their working
+/// directory.
 fn hooks_dir(settings: &Settings) -> Result<Option<PathBuf>, StartError> {
     let Work::Hooks(dir) = &settings.work else {
         return Ok(None);
@@ -57,8 +57,8 @@ fn relay(settings: &Settings) -> Style {
     }
 }
 
-/// The environment of hooks: that of the operator. If flags name another cluster than the environment does, it is
-/// changed, so that hooks use the operator's cluster.
+/// The environment of hooks: that of the operator. If flags name another cluster than `KUBECONFIG` does, the variable
+/// is replaced, so that hooks use the operator's cluster.
 pub(in crate::app) fn hook_environment(
     settings: &Settings,
     environment: &Environment,

@@ -1,5 +1,5 @@
-//! The time zone of crontabs without one, found by the rules of Go, which the originals follow. Must never prevent the
-//! start.
+//! The time zone of crontabs that name none, found by the rules of Go, which the originals follow. Must never prevent
+//! the start.
 
 use std::ffi::OsStr;
 use std::path::Path;

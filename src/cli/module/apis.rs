@@ -25,7 +25,7 @@ impl Apis {
         let query = target.map_or_else(String::new, |version| format!("?target={version}"));
         let get = |form: &str| socket.get_patiently(&format!("/module/apis.{form}{query}"));
         let answer = get("json").map_err(|error| match error {
-            // Other questions end well with a refusal; here it would count as fit.
+            // For other commands a refusal ends with exit code 0. Here that would mean that no kind is gone.
             SocketError::Refused { message, .. } => Refusal::NotJudged { message }.into(),
             error => CommandError::Socket(error),
         })?;
@@ -57,7 +57,7 @@ const HEAD: [&str; 8] = [
     "REMEDY",
 ];
 
-/// The table of the outdated kinds, and the extent of the look.
+/// The table of the outdated kinds, and the extent of the search.
 fn shown(report: &ApisAnswer, paint: Paint, columns: Option<usize>) -> String {
     let mut text = String::new();
     if !report.outdated.is_empty() {

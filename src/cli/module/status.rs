@@ -118,7 +118,8 @@ impl Status {
         }
     }
 
-    /// The state for people: a module that has not begun is not off, and neither is one that nothing has decided about yet.
+    /// The state for people. An enabled module that has not begun is shown as waiting, and a module about which no
+    /// source has decided as undecided; neither is shown as off.
     pub(super) fn standing(&self) -> &str {
         match (self.state.as_str(), self.enabled, self.decided) {
             ("Disabled", true, _) => "Waiting",

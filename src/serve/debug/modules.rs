@@ -24,7 +24,7 @@ struct Shown {
     report: ModuleReport,
     version: Option<String>,
     release: Option<Release>,
-    /// The records of the release that were rewritten, as long as those of before are kept.
+    /// The records of the release that were rewritten, as long as their earlier forms are kept.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     amended: Vec<Amendment>,
 }
@@ -124,8 +124,8 @@ impl Debug {
     }
 }
 
-/// Order numbers point to their modules, and these to the next number. A dashed arrow leads from a module to one that
-/// needs it. Disabled modules are grey.
+/// Arrows lead from each order number to its modules, and from the modules to the next number. A dashed arrow leads
+/// from a module to one that needs it. Disabled modules are grey.
 fn graph(modules: &[ModuleReport]) -> String {
     let mut text = "digraph modules {\n".to_owned();
     let mut groups: BTreeMap<u32, Vec<&str>> = BTreeMap::new();

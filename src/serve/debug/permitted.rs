@@ -1,6 +1,7 @@
 //! The check of requests that have something done: the client's powers, and the replica.
 //!
-//! Must never let a request through that only a client of the debug socket may make, or that a standby cannot carry out.
+//! Must never let a request through that only a client of the debug socket may make, or that a standby cannot carry
+//! out.
 
 use axum::extract::FromRequestParts;
 use axum::http::StatusCode;
@@ -11,7 +12,8 @@ use listeners::reply::text;
 
 use super::{Debug, Powers};
 
-/// The state, for a request of a client that may have deeds done, at the replica that does them.
+/// The state, for a request of a client that has the power to change something, at a replica that can carry out the
+/// change.
 pub(super) struct Permitted(pub(super) Debug);
 
 impl FromRequestParts<Debug> for Permitted {

@@ -7,7 +7,7 @@ use super::{Debug, Unanswered};
 use crate::serve::queue_text;
 
 impl Debug {
-    /// `main` alone.
+    /// The queue `main` alone.
     pub(super) async fn queue_main(&self, format: Format) -> Result<Reply, Unanswered> {
         let queues = listeners::ask(&self.doors, QueuesQuery).await?;
         Ok(shown(format, &queue_text::main_queue(&queues), || {

@@ -1,6 +1,6 @@
-//! Conditions: whether an event makes a hook run, by the snapshots that the binding's `when` names.
+//! Conditions decide whether an event makes a hook run. They judge the snapshots that the binding's `when` names.
 //!
-//! Must never hold back a run because a judgement failed: only a condition that is known to be false does.
+//! Must never hold back a run because a judgement failed: only a condition that is known to be false holds it back.
 
 use gojq::filter::Filter;
 use names::BindingName;
@@ -30,7 +30,7 @@ impl Evidence {
         Self(fields)
     }
 
-    /// Adds a snapshot: the results of the filter, or whole objects without one. Results that are null are left out.
+    /// Adds a snapshot: the results of the filter, or whole objects if there is no filter. Null results are left out.
     #[must_use]
     pub fn with<'a>(mut self, binding: &BindingName, objects: impl IntoIterator<Item = &'a ObjectView>) -> Self {
         let shown = objects

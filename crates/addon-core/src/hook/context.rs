@@ -192,7 +192,8 @@ impl BindingContext {
         }
     }
 
-    /// Takes the place of an earlier context of the same group. A condition stays only if the earlier one had it, too.
+    /// Takes the place of an earlier context of the same group. A condition stays only if the earlier context had it,
+    /// too.
     fn stands_for(mut self, earlier: &Self) -> Self {
         if self.condition() != earlier.condition()
             && let Self::Schedule(told) = &mut self
@@ -203,7 +204,7 @@ impl BindingContext {
     }
 }
 
-/// The contexts of one run. Of neighbours in one group only the last is kept.
+/// The contexts of one run. If neighbouring contexts have the same group, only the last of them is kept.
 pub fn combined(contexts: impl IntoIterator<Item = BindingContext>) -> Vec<BindingContext> {
     let mut kept: Vec<BindingContext> = Vec::new();
     for context in contexts {

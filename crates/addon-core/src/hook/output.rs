@@ -1,6 +1,6 @@
 //! The output files of a hook.
 //!
-//! Must never apply anything: the caller does that, once all files could be read.
+//! Must never apply anything: the caller applies the output after it has read all files.
 
 use serde::{Deserialize, Serialize};
 
@@ -34,7 +34,8 @@ impl HookOutput {
         })
     }
 
-    /// The path of the first operation, on values before that on config values.
+    /// The path of the first operation on values. Without such an operation, the path of the first one on config
+    /// values.
     pub fn first_path(&self) -> Option<&str> {
         self.values.first_path().or_else(|| self.config.first_path())
     }

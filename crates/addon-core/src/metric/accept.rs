@@ -12,8 +12,8 @@ struct Clause<'a> {
     quality: f32,
 }
 
-/// The escaping that the header asks for. As in Prometheus' library, a clause also decides for those with a lower `q`, up
-/// to the first one for plain text.
+/// The escaping that the header asks for. Clauses are read from the highest `q` on, up to the first clause for plain
+/// text. As in Prometheus' library, the last escaping among these clauses counts.
 pub fn escaping(accept: &str) -> Escaping {
     let mut clauses: Vec<Clause<'_>> = accept.split(',').filter_map(Clause::parse).collect();
     clauses.sort_by(|a, b| b.quality.total_cmp(&a.quality));

@@ -90,8 +90,8 @@ fn in_metric(at: usize, char: char) -> bool {
     char == ':' || in_label(at, char)
 }
 
-/// Whether a character is valid in the name of a label. A colon is not: Prometheus' library leaves it, and then no
-/// scraper reads the page.
+/// Whether a character is valid in the name of a label. A colon is not valid: Prometheus' library does not escape it,
+/// and then no scraper can read the page.
 fn in_label(at: usize, char: char) -> bool {
     char.is_ascii_alphabetic() || char == '_' || (at > 0 && char.is_ascii_digit())
 }

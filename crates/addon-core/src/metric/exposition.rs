@@ -44,7 +44,8 @@ pub fn own(text: &mut String, name: &str, help: &str, family: &Family) {
     lines.write(text, family, &mut BTreeSet::new());
 }
 
-/// The labels in the order of precedence if two are shown under one name: those that need no escaping come first.
+/// The labels in their order of precedence, which counts if two labels are shown under one name: labels that need no
+/// escaping come first.
 pub(super) fn by_precedence<'a>(labels: impl IntoIterator<Item = &'a LabelName>) -> Vec<&'a LabelName> {
     let mut labels: Vec<_> = labels.into_iter().collect();
     labels.sort_by_key(|name| !is_plain_label(name.as_str()));
@@ -91,7 +92,7 @@ fn shared(store: &Store, escaping: Escaping) -> Vec<Shared<'_>> {
     shared
 }
 
-/// The names at the beginning of a metric's lines, its own included.
+/// The names at the beginning of a metric's lines. The metric's own name is among them.
 pub(super) fn lines_of(shown: &str, kind: Kind) -> Vec<String> {
     let suffixes = match kind {
         Kind::Counter | Kind::Gauge => &[""][..],
@@ -122,10 +123,10 @@ fn sense(labels: &[(&str, &str)]) -> Sense {
 /// Writes the series of one metric.
 struct Lines<'a, M> {
     name: &'a str,
-    /// The labels as they are shown, each with the indexes of the values that may be its value.
+    /// The labels as they are shown, each with the indexes of the values that it may show.
     labels: Vec<(String, Vec<usize>)>,
     masked: &'a M,
-    /// Whether two series may look the same. Then the first of them is shown.
+    /// Whether two series may look the same. If they do, only the first one is shown.
     may_repeat: bool,
 }
 

@@ -44,7 +44,7 @@ pub enum Reading {
     Number(f64),
     /// The distribution of a histogram.
     Spread {
-        /// For each bound, the number of values up to it and above the bound before.
+        /// For each bound, the number of values that are at most this bound and greater than the bound before.
         counts: Vec<u64>,
         /// The number of observed values.
         total: u64,
@@ -56,7 +56,7 @@ pub enum Reading {
 /// A change of a series.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum SeriesChange {
-    /// Increases a counter by this amount, or changes a gauge by it.
+    /// Adds this amount to a counter or a gauge.
     By(f64),
     /// Sets a gauge.
     To(f64),
@@ -135,8 +135,8 @@ impl<W> Family<W> {
         self.series.retain(|_, series| stays(&series.writer));
     }
 
-    /// The values of a series with these labels. A label of the metric that is missing here gets an empty value. `None`
-    /// if the metric lacks one of these labels.
+    /// The values of a series with these labels. A label of the metric that is missing in `labels` gets an empty value.
+    /// `None` if `labels` has a label that the metric lacks.
     pub(super) fn values_of(&self, labels: &Labels) -> Option<Values> {
         let known = |name: &LabelName| self.labels.binary_search(name).is_ok();
         let all = labels.keys().all(known);
@@ -159,7 +159,7 @@ impl<W> Family<W> {
         self.series.remove(values)
     }
 
-    /// Inserts a series and applies a change to it. Without a reading it starts at zero.
+    /// Inserts a series and applies a change to it. Without a reading, the series starts at zero.
     pub(super) fn put(&mut self, values: Values, writer: W, reading: Option<Reading>, step: SeriesChange) {
         let mut reading = reading.unwrap_or_else(|| self.shape.blank());
         reading.take(step, &self.shape);

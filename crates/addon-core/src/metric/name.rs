@@ -7,8 +7,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// The length up to which names are accepted. A longer name is a mistake, and every series of a metric is shown with all
-/// label names.
+/// The largest accepted length of a name, in characters. A longer name is a mistake, and it would be repeated often:
+/// every series of a metric is shown with all label names.
 const MAX_LENGTH: usize = 256;
 
 /// The error for a text that is no name.
@@ -25,7 +25,7 @@ pub enum NameError {
     Nul {
         /// The thing to be named.
         what: &'static str,
-        /// The name, with another character in the place of those that cannot be shown.
+        /// The name. Another character replaces each character that cannot be shown.
         name: String,
     },
     /// The name is reserved for Prometheus.
@@ -116,7 +116,7 @@ fn check(text: &str, what: &'static str) -> Result<(), NameError> {
     Ok(())
 }
 
-/// The name of a group of series, whose series are replaced together. Hooks that use the same name share the group.
+/// The name of a group of series, which are replaced together. Hooks that use the same name share the group.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Group(Arc<str>);

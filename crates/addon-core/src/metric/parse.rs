@@ -1,5 +1,5 @@
-//! Parses a file of metric operations: a stream of JSON objects. If an object cannot be read, the whole file is refused,
-//! with the line. A valid operation that cannot be applied is dropped with a warning.
+//! Parses a file of metric operations: a stream of JSON objects. If an object cannot be read, the whole file is
+//! refused, and the error names the line. A valid operation that cannot be applied is dropped with a warning.
 
 use std::fmt;
 
@@ -227,7 +227,7 @@ struct Written {
 /// The action of an operation, with its value.
 enum Action {
     Expire,
-    /// A sample for a metric of this kind, with its value if this form of the action has one.
+    /// A sample for a metric of this kind. The value is present if this form of the action has one.
     Write(Kind, Option<Finite>),
 }
 
@@ -268,7 +268,7 @@ impl Written {
         }
     }
 
-    /// The operation. A name that no page can show drops it, as in the original.
+    /// The operation. As in the original, an operation whose name no page can show is dropped.
     fn operation(self, action: &Action) -> Result<Result<Operation, Useless>, Problem> {
         let group = self.group.clone();
         let change = match action {

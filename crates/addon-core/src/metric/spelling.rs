@@ -53,7 +53,7 @@ pub enum Alike {
         metric: MetricName,
         /// The label whose value takes precedence.
         one: LabelName,
-        /// The label whose value is shown only if that of `one` is empty.
+        /// The label whose value is shown only if the value of `one` is empty.
         other: LabelName,
         /// The name that both labels have after escaping.
         shown: String,
@@ -69,7 +69,7 @@ pub(super) struct Spellings {
 }
 
 impl Spellings {
-    /// Adds a new metric. `there` finds a metric with these lines whose name needs no escaping.
+    /// Adds a new metric. `there` finds, by the name of a line, an existing metric whose name needs no escaping.
     pub(super) fn begin(
         &mut self,
         name: &MetricName,

@@ -18,7 +18,7 @@ use super::{Change, Kind, Labels, Operation, Sample};
 /// labels. Prometheus itself would have trouble long before that. The budget stops a hook that generates labels.
 pub const BUDGET: usize = 8 << 20;
 
-/// The number of labels up to which a metric may have, over all its series. Each series is shown with all of them.
+/// The largest number of labels that all series of a metric may have together. Each series is shown with all of them.
 pub const MAX_LABELS: usize = 64;
 
 /// The memory of a series without its texts, in bytes.
@@ -207,8 +207,8 @@ impl Store {
         if let Some(series) = &kept {
             give_back(&mut self.spent, &series.writer);
         }
-        // A series with the same labels in another group or of another hook does not count: it is replaced, and the last
-        // one is shown.
+        // The value of a series with the same labels in another group or of another hook does not count: the new series
+        // replaces that series.
         let kept = kept.filter(|series| series.writer.group == group && series.writer.hook == *hook);
         *self.spent.entry(hook.clone()).or_default() += cost;
         let origin = Origin {
@@ -246,7 +246,8 @@ impl Store {
         alike
     }
 
-    /// Checks whether a metric of this name can have this kind. If it has just lost its last series, it may change its kind.
+    /// Checks whether a metric of this name can have this kind. A metric that has just lost its last series may change
+    /// its kind.
     fn admit(&self, name: &MetricName, wanted: Kind) -> Result<(), Refusal> {
         let live = |name: &str| self.families.get(name).filter(|family| !family.is_empty());
         if let Some(family) = live(name.as_str()) {
@@ -282,7 +283,7 @@ impl Store {
     }
 }
 
-/// The metric with lines of this name: by its own name, or as a histogram.
+/// The metric that has lines of this name: the metric of this name, or a histogram one of whose lines has this name.
 fn with_lines(families: &BTreeMap<MetricName, Family<Origin>>, line: &str) -> Option<MetricName> {
     let stems = SUFFIXES.iter().filter_map(|suffix| line.strip_suffix(suffix));
     let mut histograms = stems
@@ -292,7 +293,7 @@ fn with_lines(families: &BTreeMap<MetricName, Family<Origin>>, line: &str) -> Op
     named.map(|(name, _)| name.clone())
 }
 
-/// Adds the labels of the hook and its module. A hook cannot set these itself.
+/// Adds the labels that name the hook and its module. A hook cannot set these labels itself.
 fn owned(mut labels: Labels, hook: &HookId) -> Labels {
     labels.insert(LabelName::hook(), hook.name.as_str().to_owned());
     if let Some(module) = hook.owner.module() {
@@ -320,7 +321,8 @@ fn give_back(spent: &mut BTreeMap<HookId, usize>, origin: &Origin) {
     }
 }
 
-/// The labels of a metric together with `names`. If these are too many, labels that no series uses any more are dropped.
+/// The labels of a metric together with `names`. If there are too many, labels that no series uses any more are
+/// dropped.
 fn labels_with(family: &Family<Origin>, names: BTreeSet<LabelName>) -> Result<BTreeSet<LabelName>, Refusal> {
     let mut all = names.clone();
     all.extend(family.labels().iter().cloned());

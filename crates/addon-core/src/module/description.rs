@@ -1,4 +1,4 @@
-//! Parses `module.yaml`: the modules that a module depends on, the drift of its release that is repaired, its service
+//! Parses `module.yaml`: the modules that a module depends on, which drift of its release is repaired, its service
 //! account, and the objects that may be replaced.
 //!
 //! Programs that embed the original have other fields in this file, which are accepted. A field of no known program gives
@@ -24,7 +24,7 @@ pub const DRIFT: &str = "drift";
 pub const SERVICE_ACCOUNT: &str = "serviceAccount";
 /// The field with the objects that may be deleted and made anew if an upgrade cannot change them.
 pub const REPLACE: &str = "replace";
-/// The length of an object's name up to which the API server accepts it.
+/// The largest length of an object's name that the API server accepts.
 const LONGEST_NAME: usize = 253;
 
 /// The field with rights that cannot be found in the chart or the hooks. `rbac generate` reads it; the running operator
@@ -203,7 +203,7 @@ impl Description {
         }
     }
 
-    /// The items of a list, each with its path; none if it is no list, which is a mistake.
+    /// The items of a list, each with its path. A value that is no list is a mistake and has no items.
     fn items<'a>(
         &mut self,
         field: &str,

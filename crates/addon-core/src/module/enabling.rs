@@ -1,4 +1,4 @@
-//! Decides which modules run: the sources have a fixed order, and the last one with an opinion decides. A script can only
+//! Decides which modules run: the sources have an order, and the last source with an opinion decides. A script can only
 //! switch a module off.
 
 use std::fmt;
@@ -12,7 +12,7 @@ pub enum Source {
     Default,
     /// A common `values.yaml`.
     Static,
-    /// The key `moduleSources`, which names a registry for the module, and no values file has a flag.
+    /// The key `moduleSources` names a registry for the module, and no values file has a flag for it.
     Supply,
     /// The patch of a global hook.
     Dynamic,
@@ -105,7 +105,7 @@ pub struct Opinions<'a> {
     pub extenders: &'a Extenders,
     /// The flag in the common `values.yaml` files.
     pub fixed: Option<bool>,
-    /// Whether a registry is named for the module. It switches the module on as a values file does.
+    /// Whether a registry is named for the module. A registry switches the module on as a values file does.
     pub is_supplied: bool,
     /// The flag that global hooks have set.
     pub dynamic: Option<bool>,
@@ -130,7 +130,8 @@ impl<'a> Opinions<'a> {
         self.verdict_of(&self.extenders.0)
     }
 
-    /// Whether the module's script has to be asked: the sources before it switch the module on, or those behind it may.
+    /// Whether the module's script has to be asked: the sources before the script switch the module on, or there are
+    /// sources behind the script, which may do so.
     pub fn ask_script(self) -> bool {
         let around = self.extenders.around_script();
         around.is_some_and(|(before, behind)| !behind.is_empty() || self.verdict_of(before).enabled)
@@ -158,7 +159,7 @@ impl<'a> Opinions<'a> {
 }
 
 impl Verdict {
-    /// The verdict after the script answered. Its yes changes nothing.
+    /// The verdict after the script answered. A script that says yes changes nothing.
     #[must_use]
     pub fn after_script(self, enabled: bool, reason: Option<String>) -> Self {
         if enabled {

@@ -1,7 +1,7 @@
 //! The order in which modules run, by their numbers and their dependencies.
 //!
-//! The modules of a number start after all modules of lower numbers have passed. A module that depends on one of a higher
-//! number gets that number. Cycles and missing names are found here, before anything is applied.
+//! The modules of a number start after all modules of lower numbers have passed. A module that depends on a module of a
+//! higher number gets that higher number. Cycles and missing names are found here, before anything is applied.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 

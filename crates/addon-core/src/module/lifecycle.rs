@@ -43,7 +43,7 @@ pub enum Lifecycle {
         /// The index of the hook to run next.
         next: usize,
     },
-    /// The release is in the state of its values.
+    /// The release was made from the values of the given version.
     Ready {
         /// The version of the module's values that was released.
         released: Version,
@@ -243,7 +243,7 @@ impl Lifecycle {
         }
     }
 
-    /// Begins a new life with other files. A removal under way stays one.
+    /// Begins a new life with other files. A removal under way begins again.
     pub fn begin_anew(&mut self) {
         match self {
             Self::Disabled => {}
@@ -346,7 +346,7 @@ impl Lifecycle {
                 }
             }
             Self::Deleting(deletion) => deletion.succeeded(),
-            // Starting monitors and first runs have methods of their own: `watched` and `first_run_over`.
+            // Other methods note the start of monitors and the end of first runs: `watched` and `first_run_over`.
             Self::Disabled | Self::Watching { .. } | Self::Synchronizing(_) | Self::Ready { .. } => {}
         }
     }

@@ -34,7 +34,7 @@ pub enum Operation {
     },
     /// Sets fields of an object, or creates the object with them. Other fields stay.
     Apply {
-        /// The fields, with those that name the object.
+        /// The fields. The fields that name the object are among them.
         object: Manifest,
         /// The owner of the fields.
         manager: FieldManager,
@@ -82,7 +82,7 @@ pub enum Existing {
 /// The action on the objects that a deleted object owns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Dependents {
-    /// Delete them first. The operation lasts until the object itself is gone.
+    /// The owned objects are deleted first. The operation lasts until the object itself is gone.
     First,
     /// The owned objects are deleted later, without a wait.
     Later,
@@ -106,7 +106,7 @@ pub struct Target {
 /// The change of an object.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Change {
-    /// A merge patch: sets these keys, and removes those with null.
+    /// A merge patch: sets these keys, and removes the keys whose value is null.
     Merge(MergePatch),
     /// A JSON patch: does all of these steps, or none.
     Json(JsonPatch),
@@ -178,7 +178,8 @@ pub struct Terms {
     pub ignore_hook_error: bool,
 }
 
-/// Reads a file: a stream of JSON documents, or else of YAML documents, each an operation. An empty file has no operations.
+/// Reads a file: a stream of JSON documents or, if it is none, of YAML documents. Each document is an operation. An
+/// empty file has no operations.
 pub fn parse(text: &str) -> Result<Vec<Operation>, BadPatchFile> {
     let documents = file::documents(text)?;
     let numbered = documents.iter().zip(1..);
@@ -187,7 +188,7 @@ pub fn parse(text: &str) -> Result<Vec<Operation>, BadPatchFile> {
         .collect()
 }
 
-/// Reads the file of a failed hook: only the operations that are made even then.
+/// Reads the file of a failed hook: only the operations that are made even if the hook failed.
 pub fn parse_tolerated(text: &str) -> Result<Vec<Operation>, BadPatchFile> {
     let mut operations = parse(text)?;
     operations.retain(Operation::counts_despite_hook_error);
@@ -220,7 +221,7 @@ impl Operation {
         }
     }
 
-    /// Whether the operation is made even if the hook failed. Only changes of an object's status may be.
+    /// Whether the operation is made even if the hook failed. This is possible only for changes of an object's status.
     pub fn counts_despite_hook_error(&self) -> bool {
         match self {
             Self::Create { .. } | Self::Delete { .. } | Self::Event { .. } => false,
@@ -233,7 +234,7 @@ impl Operation {
 }
 
 impl fmt::Display for Operation {
-    /// The operation and its object, in the form at the beginning of the original's error texts.
+    /// The operation and its object, in the form in which error texts of the original begin.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Create { object, .. } => write!(f, "Create object {object}"),

@@ -1,7 +1,8 @@
 //! The objects that a monitor has seen, and which of their changes count.
 //!
-//! Several watches fill one snapshot, each its own part: if one watch does not see an object, the parts of the others do
-//! not change. Must never report a change twice, nor hold an older state of an object than the one that was reported.
+//! Several watches may fill one snapshot. Each watch fills a part of its own: if a watch does not see an object, the
+//! parts of the other watches do not change. Must never report a change twice, nor hold an older state of an object
+//! than the one that was reported.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
@@ -33,7 +34,7 @@ pub struct Sighting {
     pub name: Arc<ObjectName>,
     /// The object as the binding shows it.
     pub view: ObjectView,
-    /// The digest of the part that the binding selects. While it is the same, the object counts as unchanged.
+    /// The digest of the part that the binding selects. While the digest is the same, the object counts as unchanged.
     pub digest: Digest,
 }
 
@@ -51,7 +52,7 @@ pub enum Change {
 /// Counts of changes of a snapshot's objects.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Operations {
-    /// The number of objects that there are more now than at the start of the count.
+    /// The growth of the number of objects since the start of the count.
     pub count: i64,
     /// The number of added objects.
     pub added: u64,
@@ -137,7 +138,7 @@ impl Snapshot {
             .find_map(|part| part.objects.get(name).map(|kept| kept.digest))
     }
 
-    /// Adds an object of the first listing. That is no change.
+    /// Adds an object of the first listing. This counts as no change.
     pub fn fill(&mut self, part: PartId, sighting: Sighting) {
         if let Some(part) = self.parts.get_mut(&part) {
             let Sighting { name, view, digest } = sighting;
@@ -185,7 +186,8 @@ impl Snapshot {
         Some(change)
     }
 
-    /// Removes a deleted object. `last` is its last state; `None` if only its absence was noticed.
+    /// Removes a deleted object. `last` is the object's last state; `None` if only the absence of the object was
+    /// noticed.
     pub fn lose(&mut self, part: PartId, name: &ObjectName, last: Option<ObjectView>) -> Option<Change> {
         let part = self.parts.get_mut(&part)?;
         part.obscured.remove(name);

@@ -54,8 +54,8 @@ impl<'a> Certainty<'a> {
 
     /// Releases of ours whose modules are gone, without the ignored release.
     pub(super) fn orphans(self) -> impl Iterator<Item = &'a str> {
-        // Both are in the order of names, and this is asked after each event: one walk through both is cheaper than a search
-        // for each release.
+        // Modules and releases are both in the order of names. This is asked after each event, and one walk through
+        // both lists is cheaper than a search for each release.
         let mut modules = self.modules.iter().map(|unit| unit.name().as_str()).peekable();
         let is_orphan = move |name: &&str| {
             while modules.next_if(|module| module < name).is_some() {}
@@ -117,7 +117,7 @@ impl<'a> Certainty<'a> {
                 config: None,
                 ..self.opinions(name)
             };
-            // Other sources want most modules, so they are asked first.
+            // Other sources switch on most modules, so these sources are asked first.
             let depends = !others.verdict().enabled && unit.found().broken.is_none() && self.is_there(unit);
             depends && !self.is_removable(name) && !self.config.is_removal_confirmed(name)
         });
@@ -134,7 +134,8 @@ impl<'a> Certainty<'a> {
         runs || is_there && says_nothing && !self.opinions(name).verdict().enabled
     }
 
-    /// Whether the module's enabled script was asked while a section was left for later that counts now.
+    /// Whether the module's enabled script has to be asked again: it was asked before a section that had been left for
+    /// later was applied, and no section of the module waits any more.
     pub(super) fn is_asked_late(self, name: &ModuleName) -> bool {
         let has_script = self
             .modules
@@ -188,7 +189,7 @@ impl<'a> Certainty<'a> {
         if self.config.losses().hold(name.as_str()) {
             return false;
         }
-        // The verdict is older than the failure of the script, so it says nothing about the inputs of now.
+        // The verdict is older than the failure of the script, so it says nothing about the current inputs.
         if self.verdicts.is_undecided(name) {
             return false;
         }
@@ -291,8 +292,8 @@ impl<'a> Certainty<'a> {
         }
     }
 
-    /// Whether all modules before this one have verdicts. An enabled script may depend on which modules before its own
-    /// are enabled.
+    /// Whether all modules before this one have verdicts. The answer of an enabled script may depend on the verdicts of
+    /// the modules before its own module.
     fn are_decided_before(self, name: &ModuleName) -> bool {
         let order = self.modules.in_order();
         let mut before = order.iter().take_while(|other| *other != name);

@@ -161,7 +161,7 @@ impl Chores {
         });
     }
 
-    /// Ends the delays of the chores that wait for the API server, because it answers.
+    /// Ends the delays of the chores that wait for the API server, because the API server answers again.
     pub(super) fn wake(&mut self, now: Tick) {
         for (chore, progress) in &mut self.progress {
             if let Progress::Backoff { until, .. } = progress

@@ -1,9 +1,9 @@
 //! The patches of hooks on their way into the values: patches that are being checked against schemas, patches whose
 //! section is being saved, and patches that wait for their turn.
 //!
-//! A config patch makes the operator save the section first. Other commits to that section wait until the save has ended.
-//! They wait in the same way while a job checks patches against schemas. Knows no ConfigMap and no values: the way of a
-//! commit asks both.
+//! A config patch makes the operator save the section first. Other commits to that section wait until the save has
+//! ended. Commits also wait while a job checks patches to the same section against schemas. Knows no ConfigMap and no
+//! values: `ways/commits.rs` asks both.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -95,7 +95,7 @@ impl Commits {
         saving.map(|(owner, saving)| (owner.values_key(), saving.text.clone()))
     }
 
-    /// The reason for which a lane waits whose hook has run, as a text for people.
+    /// The reason for which a lane still waits after its hook has run, as a text for people.
     pub(super) fn waits(&self, lane: &Lane) -> Option<String> {
         let vetted = |owner: &Owner| format!("patched values of {owner} to be held against their schema");
         if let Some((owner, _)) = self.vetting.iter().find(|(_, ran)| ran.lane == *lane) {
@@ -120,7 +120,7 @@ impl Commits {
         self.waiting.entry(owner.clone()).or_default().push_back(ran);
     }
 
-    /// Queues the patches of a hook before all others, to work them out anew.
+    /// Queues the patches of a hook before all other patches, so that they are worked out again.
     pub(super) fn wait_first(&mut self, owner: &Owner, ran: Ran) {
         self.waiting.entry(owner.clone()).or_default().push_front(ran);
     }
@@ -152,7 +152,7 @@ impl Commits {
         self.vetting.insert(owner.clone(), ran);
     }
 
-    /// Notes the end of that job, and returns the hook.
+    /// Notes the end of the job that checked the patches, and returns the hook.
     pub(super) fn vetting_ends(&mut self, owner: &Owner) -> Option<Ran> {
         self.vetting.remove(owner)
     }
@@ -162,7 +162,7 @@ impl Commits {
         self.saving.insert(owner.clone(), saving);
     }
 
-    /// Notes the end of that job, and returns the save.
+    /// Notes the end of the job that wrote the section, and returns the save.
     pub(super) fn save_ends(&mut self, owner: &Owner) -> Option<Saving> {
         self.saving.remove(owner)
     }

@@ -1,8 +1,8 @@
 //! The ConfigMap: its texts, the texts that are applied, and the sections that wait for the end of a run.
 //!
-//! If a key is broken, its owner keeps the last good text. If the ConfigMap is gone, nothing changes: only a ConfigMap
-//! with other contents does. The operator's own writes set off no run. If a program made the ConfigMap, the keys that it
-//! leaves out stay as they were.
+//! If a key is broken, its owner keeps the last good text. If the ConfigMap is gone, the applied texts stay: only a
+//! ConfigMap with other contents changes them. The operator's own writes set off no run. If a program made the
+//! ConfigMap, the keys that it leaves out stay as they were.
 
 pub(super) mod channel;
 mod history;
@@ -39,7 +39,8 @@ pub(super) struct Config {
     readings: Readings,
     /// The version of the last reading or write. A reading with a lower version is outdated.
     version: u64,
-    /// The version at which we created the ConfigMap. A reading with a lower version is about a ConfigMap that was gone before.
+    /// The version at which we created the ConfigMap. A reading with a lower version shows an older ConfigMap, which
+    /// was deleted before.
     floor: u64,
     /// The keys that we wrote after `version`. A write says nothing about other keys, so it does not count as a reading.
     written: BTreeMap<String, (u64, String)>,
@@ -65,7 +66,7 @@ pub(super) struct Config {
     problems: BTreeMap<String, String>,
     /// Sections that will be applied when the run or the removal of their module has ended.
     later: BTreeMap<ModuleName, Entry<Value>>,
-    /// The contents of the state Secret about the ConfigMap, and those that are being written.
+    /// `kept`: the facts about the ConfigMap in the state Secret. `keeping`: the facts that a job is writing there.
     kept: Option<Kept>,
     keeping: Option<Kept>,
     /// Keys for which the state Secret had no room.
@@ -242,8 +243,8 @@ impl Config {
         if created {
             self.floor = version;
         }
-        // If the ConfigMap was missing and this write did not create it, a person deleted it in between. The contents of
-        // a new one are not known then, so only our own creation counts as a sight.
+        // If the ConfigMap was missing and this write did not create it, a person deleted it in between. The contents
+        // of a ConfigMap that another program creates then are unknown, so only our own creation counts as a sight.
         if created && !self.sight.is_present() {
             self.sight = Sight::Created;
         }
@@ -293,7 +294,7 @@ impl Config {
 
 /// Sections are applied.
 impl Config {
-    /// Applies these texts. Returns the document of before and the new one.
+    /// Applies these texts. Returns the old document and the new document.
     pub(super) fn replace(&mut self, good: BTreeMap<String, String>) -> (ConfigDocument, ConfigDocument) {
         let new = ConfigDocument::parse(&good);
         let old = std::mem::replace(&mut self.document, new.clone());
@@ -335,7 +336,7 @@ impl Config {
     }
 }
 
-/// Tells of sections that belong to no module, once.
+/// Reports the sections that belong to no module, unless the old document had the same ones.
 pub(super) fn tell_unknown(cx: &mut Cx, modules: &Modules, old: &ConfigDocument, new: &ConfigDocument) {
     let unknown = |document: &ConfigDocument| -> Vec<String> {
         let names = document.sections.keys().filter(|name| !modules.contains(name));

@@ -1,8 +1,8 @@
 //! The converge: hooks before all modules, enabling, the modules in their order, hooks after all modules.
 //!
 //! A converge is one task of the global lane. A restart never interrupts a running job; the converge begins anew once
-//! that job has ended. This state machine knows how far the converge has come, and no module: the ways of a converge
-//! do its steps.
+//! that job has ended. This state machine knows only how far the converge has come. It knows no module: the files in
+//! `ways` do the steps of a converge.
 
 pub(super) mod wave;
 

@@ -1,7 +1,7 @@
 //! The directories on disk: whether they were read completely, the outlines of their values files, and whether a second
 //! reading gives the same result.
 //!
-//! Must never be taken for complete because nothing is known yet.
+//! The directories must never count as complete while nothing is known about them.
 
 mod rereading;
 mod sources;

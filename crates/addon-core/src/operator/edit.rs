@@ -43,7 +43,7 @@ pub struct Edit {
     pub(super) known: Data,
     /// The modules that are removed if the ConfigMap does not switch them on.
     pub(super) omissible: BTreeSet<ModuleName>,
-    /// The number of releases that are ours: those that the operator or the original installed.
+    /// The number of our releases, which this operator or the original operator installed.
     pub(super) ours: usize,
     /// How the ConfigMap was made, if a program made it, and the keys that are applied.
     pub(super) origin: (Option<Made>, BTreeSet<String>),
@@ -170,7 +170,7 @@ impl Edit {
     }
 }
 
-/// The error text: the modules that would be removed, and the annotation that confirms it.
+/// The error text: the modules that would be removed, and the annotation that confirms their removal.
 fn refusal(omitted: &[ModuleName], before: Option<&str>) -> String {
     let names: Vec<String> = omitted.iter().map(|name| format!("'{name}'")).collect();
     let number = omitted.len();

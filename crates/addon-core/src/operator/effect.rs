@@ -55,9 +55,10 @@ pub enum Effect {
     Reply(ReviewId, Reply),
     /// Use the files of this reading for everything that starts from now on.
     TakeUpFiles(ModuleName, Edition),
-    /// The module's run with the files of this reading succeeded, or failed so often that other files should return.
+    /// A run of the module with the files of this reading succeeded, or the last good files should return in their
+    /// place.
     JudgeFiles(ModuleName, Edition, FilesVerdict),
-    /// Stop these monitors. Changes that are still on their way from them are ignored.
+    /// Stop these monitors. Changes that these monitors still report are ignored.
     StopMonitors(Vec<MonitorId>),
     /// End the process: nothing runs any more.
     Exit,
@@ -70,7 +71,8 @@ pub enum Effect {
 pub enum FilesVerdict {
     /// A run of the module succeeded with them.
     Good,
-    /// Runs failed with them one after another, where the files before did well. The text is the last error.
+    /// The files have a mistake, or runs failed with them one after another although the files before them did well.
+    /// The text is the last error.
     Bad(String),
 }
 
@@ -185,8 +187,9 @@ pub enum Job {
         /// The ticket of this job.
         ticket: Ticket<Owner>,
     },
-    /// Finish what hooks saved in the ConfigMap on trial. After a trial that was not passed, the old texts are put back,
-    /// except those that people have edited since. The notes about them are deleted in any case.
+    /// Put back or forget the sections that hooks saved in the ConfigMap on trial. After a trial that was not passed,
+    /// the old texts are put back, except in sections that people have edited since. The saved old texts are deleted in
+    /// any case.
     SettleSections(Ruling, Ticket<()>),
 }
 

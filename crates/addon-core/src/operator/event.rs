@@ -33,8 +33,9 @@ pub enum Event {
     CopiesRead,
     /// The ConfigMap was read or changed.
     ConfigChanged(ConfigRead),
-    /// The API server's history went back, as after a restore of its store from a backup. Versions count from an older
-    /// one again, and objects that were read before may never have existed. The next reading tells the state of now.
+    /// The API server's history went back, as after a restore of its store from a backup. Versions start again at a
+    /// lower number, and in the restored history the objects that were read before may never have existed. The next
+    /// reading tells the current state.
     HistoryWentBack,
     /// A job ended.
     JobFinished(Finished),
@@ -175,7 +176,7 @@ pub enum CrdObstacle {
 /// The result of putting back the sections that hooks saved on trial.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Settled {
-    /// The keys of the ConfigMap whose texts of before the trial were put back.
+    /// The keys of the ConfigMap that were set back to their texts from before the trial.
     pub put_back: Vec<String>,
     /// The keys that were not put back, because people have edited them since.
     pub edited: Vec<String>,
@@ -203,7 +204,7 @@ pub struct SavedState {
 pub struct ReleaseSummary {
     /// The release's name. For a release of ours it is the module's name.
     pub name: String,
-    /// Whether the release carries our labels, or those of the original operator.
+    /// Whether the release carries our labels, or the labels of the original operator.
     pub ours: bool,
     /// The trace of the ConfigMap that the release was made with; `None` if it carries no trace.
     pub config: Option<ConfigTrace>,
@@ -244,7 +245,7 @@ pub struct Synced {
     pub adopted: Vec<String>,
     /// Objects that helm's record named by kinds that are no longer served, each with what became of it.
     pub amended: Vec<String>,
-    /// Objects that were deleted and created anew, each with the field that nobody can change.
+    /// Objects that were deleted and created anew, each with the immutable field that made this necessary.
     pub replaced: Vec<String>,
     /// Damaged records of helm, each with its remedy.
     pub repaired: Vec<String>,

@@ -1,4 +1,4 @@
-//! The answers to questions: reports that people see of queues, modules, values, and the wait of each, by name.
+//! The answers to questions: reports for people about queues, modules and values, which name the reason of each wait.
 
 mod answers;
 mod converge;

@@ -19,10 +19,10 @@ pub struct Health {
     pub converged: bool,
     /// The subjects (`module NAME`, `hook NAME` for a global hook) that fail now, each with its failures.
     pub failing: BTreeMap<String, Failures>,
-    /// Whether helm or the queues are busy now, so that the begin of a trial would disturb them.
+    /// Whether helm or the queues are busy now, so that the start of a trial would disturb them.
     pub activity: Activity,
-    /// The keys of sections that hooks saved on trial and that were neither put back nor forgotten. As long as there are
-    /// any, the record of that trial is needed.
+    /// The keys of sections that hooks saved on trial and that were neither put back nor forgotten. As long as such
+    /// keys exist, the record of that trial is needed.
     pub noted: Vec<String>,
 }
 

@@ -70,9 +70,11 @@ fn describe(job: &Job, mode: Mode) -> String {
     }
 }
 
-/// The number of extra hook slots that are lent while jobs with slots hang. A waiting process costs little.
+/// The number of extra slots, for each configured hook slot, that are lent while jobs with hook slots hang. A waiting
+/// process costs little.
 const LENT_HOOK_SLOTS: usize = 8;
-/// The number of extra helm slots that are lent. It is small, because helm needs much memory.
+/// The number of extra slots, for each configured helm slot, that are lent. It is small, because helm needs much
+/// memory.
 const LENT_HELM_SLOTS: usize = 1;
 
 #[derive(Debug)]
@@ -101,7 +103,7 @@ impl Running {
         }
     }
 
-    /// Whether the slot may be lent. Review slots are not: the API server's own deadline is shorter.
+    /// Whether the slot may be lent. Review slots are never lent, because the API server's own deadline is shorter.
     fn may_lend(&self) -> bool {
         matches!(self.slot, Slot::Hook | Slot::Helm)
     }
@@ -122,7 +124,7 @@ impl Jobs {
         timely + late.saturating_sub(lent) < slots
     }
 
-    /// The kinds of slots of which heads of lanes could take one now.
+    /// Of the kinds of slots that heads of lanes use, the kinds with a free slot now.
     pub(super) fn free(&self, policy: &Policy) -> Vec<Slot> {
         let of_heads = [Slot::Hook, Slot::Helm].into_iter();
         of_heads.filter(|slot| self.has_room(*slot, policy)).collect()
@@ -133,13 +135,14 @@ impl Jobs {
         !self.has_room(slot, policy) && self.count(slot).0 == 0
     }
 
-    /// The kinds of slots of heads of lanes of which none is free, because all jobs with such slots hang.
+    /// Of the kinds of slots that heads of lanes use, the kinds without a free slot because all jobs with such slots
+    /// hang.
     pub(super) fn hanging(&self, policy: &Policy) -> Vec<Slot> {
         let of_heads = [Slot::Hook, Slot::Helm].into_iter();
         of_heads.filter(|slot| self.all_hang(*slot, policy)).collect()
     }
 
-    /// The number of jobs with a slot of this kind: those that have not held it for long, and those that have.
+    /// The numbers of jobs with a slot of this kind: first of jobs that are not late, then of late jobs.
     fn count(&self, slot: Slot) -> (usize, usize) {
         let late = |running: &&Running| running.late;
         let holders = || self.running.values().filter(|running| running.slot == slot);
@@ -170,7 +173,8 @@ impl Jobs {
         due.map(mark).collect()
     }
 
-    /// The time at which the next job will have held its slot for too long. Only jobs whose slots other jobs may need count.
+    /// The time at which the next job will have held its slot for too long. Only jobs count whose kind of slot has no
+    /// free slot.
     pub(super) fn next_late(&self, policy: &Policy) -> Option<(Tick, Holder<'_>)> {
         let scarce = |running: &&Running| !self.has_room(running.slot, policy);
         let timely = self

@@ -1,7 +1,7 @@
 //! The lanes: the queues of tasks, the hooks that their heads run, and how often hooks may run.
 //!
-//! Knows no module, no values and no ConfigMap: the ways that advance a head know them. Must never let a task overtake
-//! another one of its lane.
+//! Knows no module, no values and no ConfigMap: the ways know these, and advance the heads. Must never let a task
+//! overtake another one of its lane.
 
 mod doing;
 mod overflow;
@@ -163,7 +163,7 @@ impl Lanes {
         }
     }
 
-    /// Drops the purges that wait, of the releases that match.
+    /// Drops the waiting purges of the releases that match.
     pub(super) fn drop_purges(&mut self, cx: &mut Cx, reason: &'static str, matches: impl Fn(&str) -> bool) {
         self.drop_tasks(cx, reason, |task| task.purged().is_some_and(&matches));
     }
@@ -214,7 +214,7 @@ impl Lanes {
         self.queues.finish(lane)
     }
 
-    /// Moves the head, which goes on running, into an empty lane. False if that is not empty.
+    /// Moves the head, which goes on running, into an empty lane. False if the lane `to` is not empty.
     pub(super) fn move_head(&mut self, from: &Lane, to: &Lane) -> bool {
         self.queues.move_head(from, to.clone())
     }
@@ -242,7 +242,7 @@ impl Lanes {
         self.queues.park(lane, cx.now.tick);
     }
 
-    /// Lets the parked head of a lane look again, if `is_such` holds for its task.
+    /// Lets the parked head of a lane be tried again, if `is_such` holds for its task.
     pub(super) fn wake_parked(&mut self, lane: &Lane, is_such: impl FnOnce(&Task) -> bool) {
         let head = self.head(lane);
         if head.is_some_and(|head| head.state() == State::Parked && is_such(&head.task)) {
@@ -250,7 +250,7 @@ impl Lanes {
         }
     }
 
-    /// Whether a slot is free for the head of the lane. If not, the head is not tried again before there is one.
+    /// Whether a slot is free for the head of the lane. If not, the head is not tried again before a slot is free.
     pub(super) fn finds_slot(&mut self, cx: &Cx, jobs: &Jobs, lane: &Lane, slot: Slot) -> bool {
         let is_free = jobs.has_room(slot, &cx.policy);
         if !is_free {
@@ -292,7 +292,7 @@ impl Lanes {
         self.head(lane).is_some_and(|head| head.state() == State::Running)
     }
 
-    /// Whether a job of the module's run or removal is running, or one that removes a release of its name.
+    /// Whether a job of the module's run or removal is running, or a job that purges a release with the module's name.
     pub(super) fn is_in_step(&self, module: &ModuleName) -> bool {
         let lanes = [Lane::Module(module.clone()), Lane::Release(module.to_string())];
         let running = lanes.iter().filter(|lane| self.is_running(lane));
@@ -350,7 +350,8 @@ impl Lanes {
     }
 
     /// The delay of a failed head. A job that ran into its deadline held a slot for long and would do so again, so its
-    /// delays grow up to the time that it ran. In the global lane, which everything waits for, they do not.
+    /// delays grow up to the time that it ran. In the global lane the delays do not grow so long, because everything
+    /// waits for that lane.
     fn pause(&self, cx: &mut Cx, lane: &Lane, failure: &Failure) -> Duration {
         let head = self.head(lane);
         let failures = head.map_or(0, |head| head.failures);

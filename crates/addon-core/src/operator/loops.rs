@@ -1,8 +1,8 @@
 //! Loops: hooks whose deeds cause their own next runs, and the waits that slow them down.
 //!
-//! A deed is a write of an object or a change of values. This machine remembers from whose deeds a run follows, and counts how
-//! often in a row a hook repeats a deed because of it. Knows no lane and no values: the ways put runs aside and let them go. Must
-//! never delay a run that a change by others causes.
+//! A deed is a write of an object or a change of values. This machine remembers which hooks' deeds caused a run, and
+//! counts how often in a row a hook repeats a deed because of that deed. Knows neither the lanes nor the values: the
+//! ways put runs aside and queue them again. Must never delay a run that a change by others causes.
 
 mod aside;
 mod chains;
@@ -26,11 +26,11 @@ use crate::object::ObjectName;
 const WRITES: usize = 4096;
 /// The number of deleted objects that are remembered.
 const DELETIONS: usize = 256;
-/// The number of objects whose writes by one run are counted. A run that writes more makes no tight loop.
+/// The number of objects whose writes by one run are counted. A run that writes more objects makes no tight loop.
 const DEEDS: usize = 512;
 /// The time after the end of a release's job in which changes of its objects count as its consequences.
 const AFTERMATH: Duration = Duration::from_secs(10);
-/// The time after the report of a change in which the end of the hook that wrote the object may come.
+/// The time after the report of a change within which the hook that wrote the object may still end.
 const DOUBT: Duration = Duration::from_millis(300);
 
 /// The memory of deeds, and the runs that wait because of them.
@@ -48,7 +48,7 @@ pub(super) struct Loops {
     asked: BTreeMap<ModuleName, Lineage>,
     /// The last run of each module, with the end of its release's job.
     running: BTreeMap<ModuleName, (Lineage, Option<Tick>)>,
-    /// The lineages of the converge that waits, and of the one that runs.
+    /// The lineage of the waiting converge, and the lineage of the running converge.
     converges: (Lineage, Lineage),
     aside: BTreeMap<HookId, Aside>,
 }
@@ -75,7 +75,7 @@ enum Deed {
 struct UnderWay {
     hook: HookId,
     lineage: Lineage,
-    /// Whether a schedule or a start caused the run: no change by anybody.
+    /// Whether a schedule or a start caused the run, and not a change.
     is_neutral: bool,
     origins: Vec<Origin>,
     /// The first value that the hook's patches name.
@@ -92,7 +92,7 @@ pub(super) struct Origin {
     object: Digest,
     /// Whether the object was deleted.
     gone: bool,
-    /// The lineage of the release's last run, if the object is part of one.
+    /// The lineage of the last run of the release's module, if the object is part of a release.
     release: Lineage,
     /// The time of the report.
     told: Tick,
@@ -153,7 +153,7 @@ impl Loops {
         self.under_way.insert(lane.clone(), under_way);
     }
 
-    /// Makes the run at the head of a lane that of another lane's head.
+    /// Moves the run of a hook at the head of one lane to the head of another lane.
     pub(super) fn run_moves(&mut self, from: &Lane, to: &Lane) {
         if let Some(under_way) = self.under_way.remove(from) {
             self.under_way.insert(to.clone(), under_way);
@@ -167,7 +167,7 @@ impl Loops {
         };
         under_way.path = path.map(str::to_owned);
         if !under_way.origins.is_empty() {
-            // The end of the hook that wrote an object may have come after the begin of this run.
+            // The hook that wrote an object may have ended only after this run began.
             under_way.lineage = self.of_changes(&under_way.origins);
         }
         for object in std::mem::take(&mut under_way.echoes) {
@@ -203,8 +203,8 @@ impl Loops {
         self.under_way.insert(lane.clone(), under_way);
     }
 
-    /// Notes that a tool wrote an object that the hook watches. If the hook runs, it has called the tool. Returns the lineage of
-    /// the change then.
+    /// Notes that a tool wrote an object that the hook watches. If the hook is running, it has called the tool, and the
+    /// lineage of the change is returned.
     pub(super) fn tool_wrote(&mut self, hook: &HookId, object: &ObjectName) -> Option<Lineage> {
         let run = self.under_way.values_mut().find(|run| run.hook == *hook)?;
         if run.echoes.len() < DEEDS && !run.echoes.contains(object) {
@@ -228,7 +228,8 @@ impl Loops {
         }
     }
 
-    /// Notes the end of the hook at the head of a lane, and whether it changed values. Returns the lineage of what follows.
+    /// Notes the end of the hook at the head of a lane, and whether it changed values. Returns the lineage of the work
+    /// that follows from the run.
     pub(super) fn hook_over(&mut self, lane: &Lane, values_changed: bool, now: Tick) -> Lineage {
         let Some(under_way) = self.under_way.remove(lane) else {
             return Lineage::FOREIGN;
@@ -282,7 +283,8 @@ impl Loops {
         })
     }
 
-    /// Whether others and the hook write the objects of all these changes by turns, always with the same contents.
+    /// Whether the hook and other writers change the objects of all these changes by turns, and the hook writes the
+    /// same contents each time.
     pub(super) fn is_contest(&self, hook: &HookId, origins: &[Origin]) -> bool {
         let Some(record) = self.records.get(hook) else {
             return false;

@@ -28,7 +28,7 @@ pub(super) struct Reading {
 /// All modules that were found on disk.
 #[derive(Debug, Default)]
 pub(super) struct Modules {
-    /// Boxed, because nodes of the map that grow in order are half empty.
+    /// The units are boxed, because the nodes of a map that is filled in order are half empty.
     units: BTreeMap<ModuleName, Box<Unit>>,
     /// Later readings of directories. Their modules have not begun a new life yet.
     read: BTreeMap<ModuleName, Reading>,

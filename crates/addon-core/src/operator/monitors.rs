@@ -1,7 +1,7 @@
 //! Monitors: which binding each monitor serves, and how its changes reach the hook.
 //!
-//! The shell keeps the objects. This state machine decides which hook gets a change, and from when on. It knows no
-//! module: the end of a first run is returned to the way that waits for it.
+//! The shell keeps the objects. This state machine decides which hook gets a change, and from which time on. It knows
+//! no module: the end of a first run is returned to the way that waits for it.
 
 mod gate;
 
@@ -95,7 +95,7 @@ impl Monitors {
             let Some(binding) = config.kubernetes.get(monitor.index) else {
                 continue;
             };
-            // Of bindings with equal names, a first run reads only the snapshot of the first.
+            // Of bindings with equal names, a first run reads only the snapshot of the first binding.
             let mut before = config.kubernetes[..monitor.index].iter();
             if before.any(|other| other.name == binding.name) || !config.has_first_run(binding) {
                 monitor.gate = Gate::Unread { since: Vec::new() };
@@ -289,7 +289,7 @@ impl Monitors {
             .collect()
     }
 
-    /// The monitors whose snapshots the contexts include; of equal names the first.
+    /// The monitors whose snapshots the contexts include. Of bindings with equal names, the first binding counts.
     pub(super) fn snapshots_of(
         &self,
         bindings: &Bindings,

@@ -15,7 +15,8 @@ use super::task::{Entry, Lane, Slot, Task};
 use crate::hook::config::Stage;
 use crate::queue::State;
 
-/// How many times the patience a global hook may run that holds all modules up. A start may be slow.
+/// The time that a global hook may run while all modules wait for it, as a multiple of the patience. It is long,
+/// because a start may be slow.
 const HANGS: u32 = 5;
 
 impl Survey<'_> {
@@ -26,7 +27,7 @@ impl Survey<'_> {
         head.is_some_and(|head| self.has_hung(head, &slots))
     }
 
-    /// The modules with such heads in their lanes, by name.
+    /// The modules whose lanes hang (see `hangs`), by name.
     pub(super) fn hanging(&self) -> impl Iterator<Item = &ModuleName> {
         let slots = self.of.jobs.hanging(&self.of.cx.policy);
         let heads = self.of.lanes.heads();
@@ -115,14 +116,14 @@ impl Survey<'_> {
 
 /// Global hooks that all modules wait for.
 impl Survey<'_> {
-    /// The global hook that has held all modules up for too long, and that the operator goes past.
+    /// The global hook that has held all modules up for too long, so that the operator goes on without it.
     pub(super) fn hook_to_pass(&self) -> Option<HookId> {
         let (hook, from) = self.hook_in_the_way()?;
         (from <= self.of.cx.now.tick).then_some(hook)
     }
 
-    /// The global hook that fails or hangs and holds all modules up, if values of an earlier run may serve for it, and the
-    /// time from which on they do.
+    /// The global hook that fails or hangs and holds all modules up, if values of an earlier run may serve for it, and
+    /// the time from which on they serve.
     fn hook_in_the_way(&self) -> Option<(HookId, Tick)> {
         let policy = &self.of.cx.policy;
         if policy.strict_order || policy.mode == Mode::Hooks || self.of.probation.is_on_trial() {
@@ -153,7 +154,8 @@ impl Survey<'_> {
         }
     }
 
-    /// The task of a global hook at the head of the global lane: it follows the tasks of the hook that went aside before.
+    /// The hook of the task at the head of the global lane, and the time from which on the task may go aside. If
+    /// earlier tasks of the hook are aside, a task that has not started follows them at once.
     fn goes_aside(&self, hook: &HookId, head: &Entry) -> Option<(HookId, Tick)> {
         if self.of.lanes.is_aside(&hook.name) && !head.is_active() {
             return Some((hook.clone(), self.of.cx.now.tick));
@@ -161,7 +163,8 @@ impl Survey<'_> {
         self.may_be_passed(hook, &Lane::Global)
     }
 
-    /// The hook whose first run is awaited from another queue, while the head of that queue fails.
+    /// The hook whose first run in another queue is awaited while the head of that queue fails or hangs, and the time
+    /// from which on the operator goes on without it.
     fn awaited_in_vain(&self, id: MonitorId) -> Option<(HookId, Tick)> {
         let Served { hook, binding, .. } = self.of.monitors.binding_of(&self.of.bindings, id)?;
         if self.of.stand_ins.serves(&hook.name) {

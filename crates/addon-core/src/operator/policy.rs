@@ -50,7 +50,8 @@ pub enum Edits {
     /// The API server never asks, because there is no ConfigMap.
     #[default]
     Unasked,
-    /// The API server asks while it asks hooks for admission, too: then the address is known at which it reaches us.
+    /// The API server asks as long as it also asks hooks for admission: then the address at which it reaches us is
+    /// known.
     WithHooks {
         /// The name of the ConfigMap.
         config_map: String,
@@ -83,13 +84,13 @@ pub enum Leadership {
     Elected,
 }
 
-/// Whether this version may do things that the version before could not undo.
+/// Whether this version is on trial. A version on trial must not do things that the version before could not undo.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum OnTrial {
-    /// Yes: people chose this version, or its trial is passed.
+    /// The version is not on trial: people chose it, or its trial is passed.
     #[default]
     No,
-    /// No, not before the trial is passed: our pod is the pod of a trial.
+    /// The version is on trial until the trial is passed: our pod is the pod of a trial.
     Yes,
 }
 

@@ -1,5 +1,6 @@
-//! The questions that people may ask the operator, each a type of its own, and the shapes of the answers.
-//! `explain` ties every question to its answer. An answer is one borrow: never half of two moments.
+//! The questions that people may ask the operator, each a type of its own, and the shapes of the answers. `explain`
+//! ties every question to its answer. An answer borrows the operator only once, so it never mixes the states of two
+//! moments.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -83,12 +84,12 @@ pub struct SourcesQuery;
 pub struct NamedSource {
     /// The source.
     pub source: ModuleSource,
-    /// The number of its naming. A higher one than before means that the source was taken out meanwhile and named again,
-    /// so that the module waits for its files.
+    /// The number of this naming of the source. A higher number than before means that the source was taken out
+    /// meanwhile and named again, so that the module waits for its files.
     pub naming: u64,
 }
 
-/// The names of the global hooks. Without modules every hook is one.
+/// The names of the global hooks. Without modules every hook is a global hook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GlobalHooksQuery;
 
@@ -108,7 +109,7 @@ pub struct NoSuchModule;
 pub struct ChannelReport {
     /// The settings of people; `None` while these are not known.
     pub settings: Option<Settings>,
-    /// Whether the begin of a trial would disturb running work.
+    /// Whether the start of a trial would disturb running work.
     pub activity: Activity,
 }
 
@@ -147,7 +148,7 @@ pub struct Status {
 pub struct HeldRemoval {
     /// The release's name. For a release of ours it is the module's name.
     pub release: String,
-    /// The sign for which the release is to be removed.
+    /// The sign that the release is to be removed.
     pub sign: &'static str,
     /// The reason why the removal is held.
     pub reason: String,
@@ -170,7 +171,7 @@ pub enum HeldBy {
 pub struct QueueReport {
     /// `main`, or a name that a binding gave.
     pub name: String,
-    /// The status of the head. Where the original has a text for it, the same text.
+    /// The status of the head, in the original's words where the original has this status.
     pub status: String,
     /// The tasks, first to last.
     pub tasks: Vec<TaskReport>,
@@ -276,7 +277,7 @@ pub enum Waiting {
         /// The text of the crontab.
         crontab: String,
     },
-    /// A failed enabled script is asked again, or a running one has had its time.
+    /// A failed enabled script is asked again, or a running enabled script becomes late.
     EnabledScript(ModuleName),
     /// A module that programs have switched too often may be switched again.
     Switch(ModuleName),
@@ -291,6 +292,6 @@ pub enum Waiting {
     Restoring(ModuleName),
     /// The step of the operator's own work that is named here is retried.
     Step(String),
-    /// The running jobs are cancelled. They had this long after the shutdown was asked for.
+    /// The running jobs are cancelled. This is the time that they got when the shutdown was asked for.
     Shutdown(Duration),
 }

@@ -1,6 +1,6 @@
 //! The releases of the namespace, and the brake on removals. A release that is not ours is never touched.
 //!
-//! Knows no module: whether a release may go is for `certainty` to say.
+//! Knows no module: `certainty` decides whether a release may be removed.
 
 pub(super) mod brake;
 

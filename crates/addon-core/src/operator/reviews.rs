@@ -1,5 +1,5 @@
-//! Reviews: the API server asks, a hook runs outside of the queues, and its answer goes back in time. Questions about the
-//! ConfigMap are answered by the operator itself.
+//! Reviews: the API server asks, a hook runs outside of the queues, and its answer is sent before the API server's time
+//! to wait ends. Questions about the ConfigMap are answered by the operator itself.
 //!
 //! Must never leave a question without a reply, nor answer in the place of a hook: if the hook cannot be asked, the API
 //! server applies the failure policy.
@@ -82,14 +82,14 @@ impl Reviews {
         self.publication.is_touched(cx.now.tick);
     }
 
-    /// Whether the first publication is still to come. Objects that hooks convert must not be listed before the API
+    /// Whether the first publication is still to come. Objects that hooks convert must not be listed until the API
     /// server knows the address of the conversion, or the publication has failed.
     pub(super) fn awaits_publication(&self) -> bool {
         self.routes.conversions().next().is_some() && !self.publication.was_attempted()
     }
 
-    /// Publishes changed routes. Called when everything else is decided, because a module that becomes able to answer in
-    /// a step may lose that ability before its end.
+    /// Publishes changed routes. Called when everything else is decided, because one step may make a module able to
+    /// answer and, before it ends, unable again.
     pub(super) fn advance_publication(&mut self, cx: &mut Cx, jobs: &mut Jobs) {
         self.publication.advance(cx, jobs, &self.routes);
     }
@@ -149,7 +149,7 @@ impl Reviews {
         }
     }
 
-    /// Starts the reviews that can start, and answers those whose time is over.
+    /// Starts the reviews that can start, and answers the reviews whose time is over.
     pub(super) fn advance(&mut self, mut needs: Needs<'_>) {
         let ids: Vec<ReviewId> = self.open.keys().copied().collect();
         for id in ids {

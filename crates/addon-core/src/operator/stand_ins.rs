@@ -19,16 +19,17 @@ type All = BTreeMap<HookName, Given>;
 pub(super) struct StandIns {
     /// The values given in earlier lives.
     before: All,
-    /// The values given in this life, and those of stand-ins.
+    /// The values given in this life, and the values of stand-ins.
     given: All,
     /// The hooks that a stand-in serves for.
     served: BTreeMap<HookName, Served>,
     /// The values in the state Secret.
     kept: All,
-    /// The values to write to the state Secret, and those that are being written.
+    /// `wanted`: the values to write to the state Secret. `keeping`: the values that a job is writing there.
     wanted: All,
     keeping: Option<All>,
-    /// Whether `wanted` and `kept` differ. They may be large, and the question comes after each event.
+    /// Whether `wanted` and `kept` differ. The answer is kept, because both may be large and the question comes after
+    /// each event.
     differs: bool,
 }
 
@@ -36,7 +37,7 @@ pub(super) struct StandIns {
 #[derive(Debug)]
 struct Served {
     as_of: Timestamp,
-    /// Whether the hook has succeeded since.
+    /// Whether the hook has succeeded since the stand-in began to serve.
     has_succeeded: bool,
 }
 
@@ -45,7 +46,7 @@ fn whole_seconds(at: Timestamp) -> Timestamp {
     Timestamp::from_second(at.as_second()).unwrap_or(at)
 }
 
-/// The values and their keeping.
+/// The values, and their way into the state Secret and out of it.
 impl StandIns {
     /// Takes the contents of the state Secret.
     pub(super) fn restore(&mut self, kept: All) {
@@ -54,7 +55,8 @@ impl StandIns {
         self.kept = kept;
     }
 
-    /// Notes that a global hook has succeeded. Its values of before may still have to serve, if it fails at its next binding.
+    /// Notes that a global hook has succeeded. Its values from earlier lives may still have to serve, if the hook fails
+    /// at its next binding.
     pub(super) fn succeeded(&mut self, hook: &HookName, at: Timestamp) {
         let given = || Given::nothing(whole_seconds(at));
         self.given.entry(hook.clone()).or_insert_with(given);
@@ -70,7 +72,8 @@ impl StandIns {
         given.add(patch, at);
     }
 
-    /// Notes that a converge has finished, so that the values of now are to be kept. `exists` tells which hooks exist.
+    /// Notes that a converge has finished, so that the current values are to be saved. `exists` tells which hooks
+    /// exist.
     pub(super) fn remember(&mut self, exists: impl Fn(&HookName) -> bool) {
         self.before.retain(|hook, _| !self.given.contains_key(hook));
         let all = self.before.iter().chain(&self.given);
@@ -111,7 +114,8 @@ impl StandIns {
         self.before.contains_key(hook) || self.given.contains_key(hook)
     }
 
-    /// The values of earlier lives that have to be committed for the hook, under those that it has given in this life.
+    /// The values of earlier lives that have to be committed for the hook. Values that the hook has given in this life
+    /// take precedence.
     pub(super) fn of_before(&self, hook: &HookName) -> Option<Given> {
         let before = self.before.get(hook)?;
         let given = self.given.get(hook);
@@ -135,7 +139,7 @@ impl StandIns {
         Some(as_of)
     }
 
-    /// Forgets values of before that the operator cannot take over.
+    /// Forgets values of earlier lives that the operator cannot take over.
     pub(super) fn forget(&mut self, hook: &HookName) {
         self.before.remove(hook);
     }
@@ -150,7 +154,7 @@ impl StandIns {
         self.served.iter().map(|(hook, served)| (hook, served.as_of))
     }
 
-    /// Ends the service for hooks that have succeeded and of which no task waits any more. Returns these hooks.
+    /// Ends the stand-ins for hooks that have succeeded and have no waiting task any more. Returns these hooks.
     pub(super) fn end(&mut self, waits: impl Fn(&HookName) -> bool) -> Vec<HookName> {
         let is_over = |hook: &HookName, served: &mut Served| served.has_succeeded && !waits(hook);
         let over = self.served.extract_if(.., |hook, served| is_over(hook, served));

@@ -1,4 +1,4 @@
-//! Whether the operator may act: not before it leads, and nothing new while it is shutting down.
+//! Whether the operator may act: it must lead, and while it shuts down it starts nothing new.
 //!
 //! With several replicas, the process learns when it becomes the leader and when it ceases to be one. A replica that does
 //! not lead does nothing that another program could notice.

@@ -1,4 +1,4 @@
-//! The progress of the start, from an empty value to the first converge.
+//! The progress of the start, from an operator that knows nothing to the first converge.
 //!
 //! Must never let any work begin before everything that it may depend on is known.
 
@@ -10,8 +10,8 @@ use super::event::SavedState;
 pub(super) struct Startup {
     has_global_hooks: bool,
     state: Option<SavedState>,
-    /// Whether the state of the life before was applied. Then the readings of the ConfigMap are applied in their order,
-    /// because an early one may hold the last good text of a key.
+    /// Whether the state of the life before was applied. From then on the readings of the ConfigMap are applied in
+    /// their order, because an early reading may hold the last good text of a key.
     restored: bool,
     /// Whether the start-up tasks are in the queue.
     begun: bool,

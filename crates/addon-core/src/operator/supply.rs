@@ -1,6 +1,7 @@
-//! The modules that come from registries: whose files are in use, which of them wait for files, and how the files do.
+//! The modules that come from registries: the files that are in use, the modules that wait for files, and whether the
+//! files have proved themselves.
 //!
-//! Knows no registry and no version. Must never let files of a directory step in where a source is named.
+//! Knows no registry and no version. Must never let a module that a source names use files of a directory.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,7 +21,7 @@ const MOST_FAILURES: u32 = 3;
 pub(super) struct Supply {
     /// The modules that sources name, each with its repository.
     named: BTreeMap<ModuleName, Repository>,
-    /// The number of the naming of each named module. A source that went and came back has a higher one.
+    /// The number of the naming of each named module. A source that was taken out and named again has a higher number.
     namings: BTreeMap<ModuleName, u64>,
     last_naming: u64,
     /// The files in use that came from a source.
@@ -31,10 +32,10 @@ pub(super) struct Supply {
     returning: BTreeSet<ModuleName>,
     /// Modules whose source people have taken out, so that they are removed.
     withdrawn: BTreeSet<ModuleName>,
-    /// Modules that a source names again, and that still have the files of the source before.
+    /// Modules that a source names again, and that still have the files of their earlier source.
     outlived: BTreeSet<ModuleName>,
     has_read_copies: bool,
-    /// Whether the sources could not be read, and never were.
+    /// Whether the sources cannot be read, and have never been read.
     are_unknown: bool,
 }
 
@@ -69,7 +70,7 @@ pub(super) struct Named {
 }
 
 impl Supply {
-    /// Takes the sources of now, and returns the difference to those of before.
+    /// Takes the current sources, and returns their difference from the sources before.
     pub(super) fn name(&mut self, sources: &ModuleSources) -> Named {
         let new = sources.iter().filter(|(name, _)| !self.named.contains_key(*name));
         let new = new.map(|(name, source)| (name.clone(), source.order, source.repository.clone()));
@@ -192,8 +193,8 @@ impl Supply {
         }
     }
 
-    /// Notes that a run of the module succeeded, while its enabled script fails or not. Returns the files that have proved
-    /// themselves by it.
+    /// Notes that a run of the module succeeded. `script_fails`: its enabled script fails. Returns the files that have
+    /// proved themselves by this run.
     pub(super) fn succeeded(&mut self, module: &ModuleName, script_fails: bool) -> Option<(Edition, FilesVerdict)> {
         let files = self.files.get_mut(module)?;
         let Trial::Open { has_run, .. } = &mut files.trial else {
@@ -207,14 +208,15 @@ impl Supply {
         Some((files.edition, FilesVerdict::Good))
     }
 
-    /// Notes that the enabled script of the module has answered. Returns the files that have proved themselves by it.
+    /// Notes that the enabled script of the module has answered. Returns the files that have proved themselves by this
+    /// answer.
     pub(super) fn answered(&mut self, module: &ModuleName) -> Option<(Edition, FilesVerdict)> {
         let files = self.files.get(module)?;
         let has_run = matches!(files.trial, Trial::Open { has_run: true, .. });
         has_run.then(|| self.succeeded(module, false))?
     }
 
-    /// Notes that a run of the module failed. Returns the files that should be given up for it.
+    /// Notes that a run of the module failed. Returns the files that should be given up because of the failure.
     pub(super) fn failed(&mut self, module: &ModuleName, failure: &Failure) -> Option<(Edition, FilesVerdict)> {
         // A cluster that does not answer says nothing about the files.
         if matches!(failure.class, Class::Unavailable | Class::Held) {

@@ -57,8 +57,8 @@ impl<'a> Survey<'a> {
         self.converge.get_or_init(waits).clone()
     }
 
-    /// The work that has to be over before the turns of modules, as a text for people: the running converge, or what runs
-    /// before the next one.
+    /// The work that has to be over before the turns of modules, as a text for people: the running converge, or the
+    /// work before the next converge.
     pub(super) fn work_ahead(&self) -> Option<String> {
         self.converge()
             .or_else(|| {

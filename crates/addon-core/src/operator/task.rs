@@ -17,7 +17,7 @@ use crate::hook::context::BindingContext;
 use crate::queue;
 
 /// A lane, in which tasks run one after another. The queue `main` consists of all lanes except the named ones. Without
-/// modules it is the global lane.
+/// modules `main` is the global lane alone.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Lane {
     /// The lane of global hooks and converges.
@@ -82,11 +82,11 @@ pub(super) struct HookTask {
     pub(super) allow_failure: bool,
     /// The deadline of the run.
     pub(super) deadline: Duration,
-    /// The monitors whose first run this run of the hook is; empty for other runs.
+    /// The monitors for which this run is the first run; empty for other runs.
     pub(super) first_runs: Vec<MonitorId>,
     /// The hook does not want this first run. The task only makes later changes reach the hook.
     pub(super) is_skipped: bool,
-    /// The origins of the changes that the run tells of; empty for other runs.
+    /// The origins of the changes that the run reports to the hook; empty for other runs.
     pub(super) origins: Vec<Origin>,
 }
 
@@ -303,8 +303,8 @@ impl HookTask {
         self.contexts.extend(other.contexts);
         self.first_runs.extend(other.first_runs);
         self.origins.extend(other.origins);
-        // The deadline and the first runs of a dropped context are kept, too: a later context of its group stands for it,
-        // but its work is still to be done.
+        // The deadline and the first runs of a dropped context are kept, too: a later context of its group stands in
+        // its place, but the hook still has to do the dropped context's work.
         self.deadline = self.deadline.max(other.deadline);
     }
 

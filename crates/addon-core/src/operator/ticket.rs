@@ -1,5 +1,5 @@
-//! Tickets: the tie between a job and its outcome. A job carries the ticket of the part of the core that wants its outcome, and
-//! the outcome brings the ticket back. Its type says which outcomes that part can take.
+//! Tickets: the tie between a job and its outcome. A job carries the ticket of the part of the core that wants its
+//! outcome, and the outcome brings the ticket back. The ticket's type says which outcomes that part can take.
 //!
 //! Only the core makes tickets, one for each job. The shell hands them back and must never look into them.
 
@@ -76,7 +76,7 @@ impl From<AtHead> for AskFor {
 /// The reason for which the monitors of a hook are started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WatchFor {
-    /// The hook has monitors that a step of a lane's head starts.
+    /// A step of a lane's head starts the monitors of this hook.
     Head(AtHead, HookId),
     /// A standby prepares: it watches for this hook before the hook runs.
     Warmth(HookId),

@@ -12,11 +12,11 @@ use channel_core::trial::record::Ruling;
 use super::event::TrialStage;
 use super::policy::OnTrial;
 
-/// The part of this version in a trial: its own, or the last one that another version had.
+/// The role of this version in the last trial, which was its own or that of another version.
 #[derive(Debug)]
 pub(super) struct Probation {
     on_trial: OnTrial,
-    /// The ruling on the last trial; `None` while there is none, or none was reported.
+    /// The ruling on the last trial; `None` while there is no ruling, or no ruling was reported.
     ruling: Option<Ruling>,
     /// The keys of sections that hooks saved on trial and that were neither put back nor forgotten.
     noted: BTreeSet<String>,

@@ -1,4 +1,4 @@
-//! The verdicts on which modules run. A round asks the enabled scripts, one after another.
+//! The verdicts, which decide which modules run. A round asks the enabled scripts, one after another.
 //!
 //! If a script fails, its module stays as it is until the script answers. If a script takes long, its module waits for
 //! the answer and the other modules go on.
@@ -55,8 +55,8 @@ enum Stage {
     /// An input of verdicts changed.
     #[default]
     Stale,
-    /// A round is under way. `left` are the modules that have no verdict in it yet. The script of the first of them may
-    /// be running.
+    /// A round is under way. `left` are the modules that have no verdict in this round yet. The script of the first of
+    /// these modules may be running.
     Asking {
         left: VecDeque<ModuleName>,
         undecided: BTreeSet<ModuleName>,
@@ -150,8 +150,8 @@ impl Verdicts {
         }
     }
 
-    /// The time at which failed scripts are asked again. A running round is ended first: otherwise a script that fails
-    /// often would keep the round from ever reaching a slow one.
+    /// The time at which failed scripts are asked again. A running round ends first: otherwise a script that fails
+    /// often would keep the round from ever reaching a slow script.
     fn next_round(&self) -> Option<Tick> {
         self.retry.filter(|_| !self.is_asking())
     }

@@ -119,7 +119,7 @@ impl Warmth {
     pub(super) fn expects(&self, extenders: &Extenders, unit: &Unit) -> bool {
         let Some(flags) = &self.flags else { return false };
         let found = unit.found();
-        // The files in a directory are not those that come from a registry.
+        // The module will use files from a registry, not the files in its directory.
         if self.supplied.contains(&found.name) {
             return false;
         }
@@ -326,7 +326,7 @@ impl Warmth {
 
 /// This replica becomes the leader: it takes the preparations that are ready, and drops the rest.
 impl Warmth {
-    /// Ends the preparations. Jobs that are asking hooks go on, and their slots are free for others.
+    /// Ends the preparations. Jobs that are asking hooks go on, but give up their slots to other jobs.
     pub(super) fn end(&mut self, jobs: &mut Jobs) {
         self.flags = None;
         self.has_time = false;
@@ -337,8 +337,8 @@ impl Warmth {
         }
     }
 
-    /// Drops the preparations for a module. A running job is dropped when it ends, unless the module is wanted again by
-    /// then. Returns the hooks whose monitors have to be stopped.
+    /// Drops the preparations for a module. The result of a running job is dropped when the job ends, unless the module
+    /// is wanted again by then. Returns the hooks whose monitors have to be stopped.
     #[must_use]
     pub(super) fn cool(&mut self, name: &ModuleName) -> Vec<HookId> {
         let mut watched = Vec::new();

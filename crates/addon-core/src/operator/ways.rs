@@ -1,8 +1,9 @@
 //! The ways between the state machines of the operator: each way is a method that passes an event, an outcome or the turn
 //! of a lane from one machine to the next.
 //!
-//! A way asks a machine, matches on its answer, and passes it on. The ways lie in floors, which `tests/house/machines.rs`
-//! enforces: each may call only the floors below it. Must never use the private state of a machine.
+//! A way asks a machine, matches on its answer, and passes it on. The ways have an order, which
+//! `tests/house/machines.rs` lists and checks: each way may call only ways above it in that list. Must never use the
+//! private state of a machine.
 
 mod advance;
 mod commits;

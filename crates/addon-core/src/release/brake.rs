@@ -13,8 +13,8 @@ use super::{Facts, Newest, Reason, ReleaseStep};
 use crate::digest::Digest;
 use crate::failure::{Class, Failure};
 
-/// The annotation on objects that a release took over from another program. Helm's own annotation keeps them, but by now
-/// they carry helm's labels like all other objects.
+/// The annotation on objects that a release took over from another program. Helm's own annotation keeps these objects
+/// in the cluster. Helm's labels do not tell them apart, because by now they carry these labels like all other objects.
 pub const ADOPTED: &str = "addon-operator/adopted";
 
 /// The number of objects without data that may be deleted without a request.
@@ -68,7 +68,7 @@ impl Part {
 /// The revision from which helm would upgrade: the deployed one, or else the newest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Base {
-    /// The digests of the sections at the time of its making, if it is marked with them.
+    /// The digests of the sections when the revision was made, if the revision is marked with them.
     pub asked: Option<Asked>,
     /// The digest of the deletions that a person has confirmed.
     pub confirmed: Option<String>,
@@ -78,7 +78,7 @@ pub struct Base {
     pub parts: BTreeSet<Part>,
     /// The paths of the chart's templates that are missing now or have other contents.
     pub altered: Vec<String>,
-    /// Whether the revision names objects whose kinds are no longer served as it names them. Helm can upgrade from no such
+    /// Whether the revision names kinds of objects in a form that is no longer served. Helm cannot upgrade from such a
     /// revision.
     pub is_outdated: bool,
 }
@@ -90,7 +90,7 @@ pub struct Held {
     pub inputs: String,
     /// The digests of the ConfigMap's sections in these inputs.
     pub asked: Asked,
-    /// The digest of all objects that it would delete. A confirmation counts for exactly these objects.
+    /// The digest of all objects that the upgrade would delete. A confirmation counts for exactly these objects.
     pub digest: String,
     /// The names of the objects that the upgrade would delete, the most important first, up to a limit.
     pub takes: Vec<String>,

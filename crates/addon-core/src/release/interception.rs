@@ -1,7 +1,7 @@
 //! Webhook configurations of a chart that stand in the way of the operator itself: while the server of a webhook is
-//! down, the API server refuses the writes by which helm and the operator would repair it.
+//! down, the API server refuses the writes by which helm and the operator would repair that server.
 //!
-//! Must never tell a webhook whose selectors or conditions may leave the operator's objects out.
+//! Must never report a webhook whose selectors or conditions may leave the operator's objects out.
 
 use std::fmt::Write as _;
 
@@ -40,8 +40,8 @@ pub fn failed_webhook(text: &str) -> Option<&str> {
     Some(name.trim_end_matches('\\')).filter(|name| !name.is_empty())
 }
 
-/// A warning for each webhook of the objects that surely intercepts the operator's writes. `namespace` is the operator's;
-/// `None` if it is unknown.
+/// A warning for each webhook of the objects that surely intercepts the operator's writes. `namespace` is the
+/// operator's namespace; `None` if it is unknown.
 pub fn warnings(objects: &[Value], namespace: Option<&str>) -> Vec<String> {
     let told = webhooks(objects).filter_map(|(configuration, webhook)| warning(configuration, webhook, namespace));
     told.collect()
@@ -59,7 +59,7 @@ pub struct Interceptor<'a> {
 }
 
 /// The webhooks of the objects that surely intercept the operator's writes and that have a Service. `namespace` is the
-/// operator's.
+/// operator's namespace.
 pub fn interceptors<'a>(objects: &'a [Value], namespace: &str) -> Vec<Interceptor<'a>> {
     let found = webhooks(objects).filter_map(|(configuration, webhook)| {
         intercepted(configuration, webhook, Some(namespace))?;
@@ -126,7 +126,7 @@ fn warning(configuration: &Value, webhook: &Value, namespace: Option<&str>) -> O
     Some(told)
 }
 
-/// The resources of ours that a rule covers.
+/// The resources in `OURS` that a rule covers.
 fn covered(rule: &Value) -> Vec<&'static str> {
     let names = |field, of: &[&str]| {
         list(rule, field)
@@ -194,7 +194,7 @@ mod tests {
 
     use super::*;
 
-    /// A configuration with one webhook that has these fields besides.
+    /// A configuration with one webhook, which also has these fields.
     fn configuration(api_version: &str, more: &Value) -> Value {
         let mut webhook = json!({"name": "w.example.com", "clientConfig": {"service": {"name": "s", "namespace": "n"}}, "rules": [
             {"apiGroups": ["apps"], "apiVersions": ["v1"], "operations": ["*"], "resources": ["*"]},
@@ -320,7 +320,7 @@ mod tests {
         ] {
             assert_eq!(by_name(selector.clone(), ours), expected, "{selector}");
         }
-        // Without knowledge of the namespace each selector may leave it out.
+        // If the namespace is unknown, each selector may leave it out.
         assert!(!by_name(name("NotIn", json!(["kube-system"])), None));
         let labels = json!({"matchExpressions": [{"key": "skip", "operator": "DoesNotExist"}]});
         assert!(!is_told(&json!({"objectSelector": labels}), ours));

@@ -1,6 +1,6 @@
 //! The lifetimes of Kubernetes' own kinds, and the judgement whether a version of Kubernetes still serves a kind.
 //!
-//! A kind that neither the table nor the API server calls outdated must never count as such.
+//! A kind that neither the table nor the API server calls outdated must never count as outdated.
 
 mod table;
 
@@ -148,7 +148,7 @@ pub struct Served {
     pub is_gone: bool,
     /// The warning that the API server gives at a request for the kind.
     pub warning: Option<String>,
-    /// The API version in which the API server prefers to serve the kind, if that is another one.
+    /// The kind in the API version that the API server prefers, if that is another version.
     pub preferred: Option<KindName>,
 }
 
@@ -158,7 +158,7 @@ pub struct Served {
 pub enum KindState {
     /// The kind is not served.
     Gone,
-    /// The kind is served, and will be taken away or may be.
+    /// The kind is served, but Kubernetes will or may take it away.
     Deprecated,
 }
 
@@ -205,8 +205,8 @@ pub struct InUse {
     pub objects: usize,
 }
 
-/// Judges a kind for a version of Kubernetes; `None` if it can be used. `served` is the answer of the API server if it
-/// has that version; else only the table decides.
+/// Judges a kind for a version of Kubernetes; `None` if the kind can be used. `served` is the answer of an API server
+/// of that version. Without `served`, only the table decides.
 pub fn judge(kind: &KindName, version: KubeVersion, served: Option<&Served>) -> Option<Outdated> {
     let lifetime = lifetime(kind);
     let has_come = |at: Option<KubeVersion>| at.is_some_and(|at| at <= version);

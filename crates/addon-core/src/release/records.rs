@@ -13,11 +13,11 @@ const PREFIX: &str = "sh.helm.release.v1.";
 /// The knowledge about damage of the release's records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Records {
-    /// Their contents were not examined.
+    /// The contents of the records were not examined.
     Unread,
     /// Names, labels, or contents that could not be read show damage.
     Doubtful,
-    /// They were examined, and repaired as far as that is certain.
+    /// The records were examined, and were repaired where the remedy is certain.
     Examined,
 }
 
@@ -78,8 +78,8 @@ impl Tag {
     }
 }
 
-/// Whether the names and the labels of all records of a release show damage, so that the contents are worth a look. A
-/// newest record that is superseded shows that a newer one is gone.
+/// Whether the names and the labels of all records of a release show damage, so that the contents have to be examined.
+/// If the newest record is superseded, a newer record is gone.
 pub fn is_doubtful(release: &str, tags: &[Tag]) -> bool {
     let deployed = tags.iter().filter(|tag| tag.status() == Status::Deployed).count();
     let newest = tags.iter().max_by_key(|tag| tag.revision(release));
@@ -88,7 +88,7 @@ pub fn is_doubtful(release: &str, tags: &[Tag]) -> bool {
         || newest.is_some_and(|newest| newest.status() == Status::Superseded)
 }
 
-/// The facts in the contents of a record by which helm works.
+/// The facts in the contents of a record that helm uses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Payload {
     /// The name of the release.
@@ -141,7 +141,7 @@ pub enum Flaw {
     Restated(Status),
     /// A newer revision is deployed, too.
     DeployedTwice,
-    /// Helm takes the Secret for a record, but would look for that under another name.
+    /// Helm takes the Secret for a record, but would look for that record under another name.
     Copied,
 }
 
@@ -282,7 +282,7 @@ struct History<'a> {
 }
 
 impl<'a> History<'a> {
-    /// The payload, if it is that of the revision in the Secret's name.
+    /// The payload, if it belongs to the revision in the Secret's name.
     fn sound_payload(&self, record: &'a Record) -> Option<&'a Payload> {
         let payload = record.payload.as_ref().ok()?;
         let is_right = payload.release == self.release && record.tag.revision(self.release) == Some(payload.revision);
@@ -324,7 +324,7 @@ impl<'a> History<'a> {
         })
     }
 
-    /// The contradiction of a record that can be read with its labels or with a newer record.
+    /// The contradiction between a readable record and its labels, or between that record and a newer one.
     fn contradiction(&self, record: &Record, revision: u32, status: Status) -> Option<(Flaw, Remedy)> {
         if status == Status::Deployed && self.is_deployed_after(revision) {
             return Some((Flaw::DeployedTwice, Remedy::Restate(Status::Superseded)));
@@ -338,8 +338,8 @@ impl<'a> History<'a> {
         (!wrong.is_empty()).then_some((Flaw::Mislabelled(wrong), Remedy::Relabel(status)))
     }
 
-    /// The remedy for a record without contents of its own. Helm works from the newest record and the deployed one, so these
-    /// are made again if it is certain which objects they named.
+    /// The remedy for a record without contents of its own. Helm uses only the newest record and the deployed one, so
+    /// these two are made again if it is certain which objects they named.
     fn remedy_for_broken(&self, record: &Record, revision: u32, other: OtherHelm) -> Remedy {
         let (is_newest, status) = (self.newest == Some(revision), record.tag.status());
         if is_newest && status.is_unfinished() && other == OtherHelm::Possible {
@@ -357,7 +357,7 @@ impl<'a> History<'a> {
         })
     }
 
-    /// A removal without the newest record would leave objects behind.
+    /// Whether the remedy needs a person: a removal without the newest record would leave objects behind.
     fn consent_to(&self, remedy: Remedy, revision: u32, purpose: Purpose) -> Consent {
         let is_lost = remedy == Remedy::PutAside && self.newest == Some(revision);
         match purpose {
@@ -366,7 +366,7 @@ impl<'a> History<'a> {
         }
     }
 
-    /// A copy may be the only one left of its revision.
+    /// Whether the remedy for a copy needs a person: the copy may be the only record left of its revision.
     fn consent_to_copy(&self, record: &Record) -> Consent {
         let is_spare = record.payload.as_ref().map_or(true, |copy| {
             self.sound()

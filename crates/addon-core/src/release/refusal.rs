@@ -1,7 +1,7 @@
-//! Upgrades that would have to change a field that the API server lets nobody change. Objects whose loss costs nothing, and
-//! those that the module or a person names, may be made anew. Any other upgrade is held.
+//! Upgrades that would have to change a field that the API server allows no user to change. Objects whose loss costs
+//! nothing may be made anew, and so may objects that the module or a person names. Any other upgrade is held.
 //!
-//! Must never let an object go that owns data or other objects.
+//! Must never permit the deletion of an object that owns data or other objects.
 
 use names::replaceable::{Replaceable, holds_others};
 use serde::{Deserialize, Serialize};
@@ -42,21 +42,21 @@ pub struct Obstacle<'a> {
     pub allowed: &'a [Replaceable],
 }
 
-/// The end of the object in the way.
+/// The treatment of the object in the way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Way {
-    /// It is created anew, and its dependents go with it.
+    /// The object is created anew, and its dependents are deleted with the old one.
     Replace,
-    /// It is created anew, and its dependents stay for the new object.
+    /// The object is created anew, and its dependents stay for the new one.
     ReplaceAlone,
-    /// A person has to decide. A permission lets the object go.
+    /// A person has to decide: with a permission, the object may be deleted.
     Ask,
-    /// A person has to act: no permission lets the object go.
+    /// A person has to act: no permission lets the operator delete the object.
     Never,
 }
 
 impl Obstacle<'_> {
-    /// The end of the object.
+    /// The treatment of the object.
     pub fn way(&self) -> Way {
         let kind = (self.group, self.kind);
         let is_new_selector = self.field.starts_with(SELECTOR);
@@ -97,11 +97,11 @@ pub struct Refused {
     pub field: String,
     /// The UID of the object. Another object of the name is no obstacle.
     pub uid: String,
-    /// The end of the object.
+    /// The treatment of the object.
     pub way: Way,
 }
 
-/// The reason for which a person cannot let the named objects go.
+/// The reason for which a person's permission for the named objects does not let the upgrade continue.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum NotAllowed {
     /// The object in the way is not among the named ones.
@@ -110,7 +110,7 @@ pub enum NotAllowed {
         /// The object in the way.
         object: String,
     },
-    /// No permission lets the object in the way go.
+    /// No permission lets the operator delete the object in the way.
     #[error("{object} holds data or other objects, so it is never replaced")]
     Never {
         /// The object in the way.
@@ -124,13 +124,13 @@ impl Refused {
         self.inputs == facts.inputs && self.asked == facts.asked
     }
 
-    /// Whether one of the names is that of the object in the way.
+    /// Whether the object in the way is among the named objects.
     pub fn is_among(&self, named: &[Replaceable]) -> bool {
         let group = self.api_version.split_once('/').map_or("", |(group, _)| group);
         named.iter().any(|named| named.covers(group, &self.kind, &self.name))
     }
 
-    /// Checks that the upgrade goes on if a person lets the named objects go.
+    /// Checks that the upgrade continues if a person permits the deletion of the named objects.
     pub fn check(&self, named: &[Replaceable]) -> Result<(), NotAllowed> {
         let object = self.object();
         match self.way {
@@ -167,7 +167,7 @@ impl Refused {
     }
 }
 
-/// The failure of an upgrade that would change this field, without a way out.
+/// The failure of an upgrade that would change this field, without a remedy.
 pub fn held(release: &str, kind: &str, name: &str, field: &str) -> Failure {
     let report = format!(
         "the upgrade of release '{release}' is held: it would change {field} of {kind}/{name}, and the API server lets nobody \

@@ -60,7 +60,7 @@ impl Status {
         }
     }
 
-    /// Whether a helm is working on the release now, or was killed.
+    /// Whether a helm is working on the release now, or was killed during its work.
     pub fn is_unfinished(self) -> bool {
         match self {
             Self::PendingInstall | Self::PendingUpgrade | Self::PendingRollback | Self::Uninstalling => true,

@@ -45,8 +45,8 @@ pub enum ReleaseStep {
     Record {
         /// The deployed revision.
         revision: u32,
-        /// The checksum to write with the inputs: the one on the revision, by any writer, or else our own. The original
-        /// upgrades a release if the checksum differs from its own.
+        /// The checksum to write with the inputs: the one that any writer has put on the revision, or else our own. The
+        /// original upgrades a release if the checksum differs from its own.
         checksum: String,
     },
     /// Let helm install or upgrade the release.

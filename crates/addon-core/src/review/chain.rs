@@ -1,7 +1,8 @@
 //! The conversions between versions of a resource, as chains of rules.
 //!
-//! A version may be written with its group or without. Two different groups never match. Of several chains the shortest
-//! is taken; then the one whose ends are spelled as in the request; then the one that was declared first.
+//! A version may be written with its group or without. Two different groups never match. The shortest chain is taken.
+//! If several chains are equally short, a chain whose ends are spelled as in the request comes first, then the chain
+//! that was declared first.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -69,7 +70,7 @@ impl<T> Chain<T> {
         longer
     }
 
-    /// The rules that start at the version. Those with the same spelling come first.
+    /// The rules that start at the version. Rules that spell the version in the same way come first.
     fn after(&self, version: &str) -> impl Iterator<Item = usize> {
         let mut found: Vec<usize> = (0..self.rules.len())
             .filter(|place| {

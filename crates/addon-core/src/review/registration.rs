@@ -1,7 +1,7 @@
 //! The objects in the cluster that make the API server ask our webhooks.
 //!
-//! All fields are written that the API server would fill in, so that a found object can be compared with the wanted one.
-//! Must never make a webhook without a CA: an API server that cannot verify us refuses the whole request.
+//! The fields that the API server would fill in are written, too, so that a found object can be compared with the
+//! wanted one. Must never make a webhook without a CA: an API server that cannot verify us refuses the whole request.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use super::routes::{AdmissionKind, AdmissionRoute, EDITS, Routes};
 use crate::hook::config::{FailurePolicy, LabelSelector, ReviewRule, SideEffects};
 
 const PORT: u16 = 443;
-/// The name of the webhook. A person whose edit is refused sees it.
+/// The name of the webhook for edits of our ConfigMap. A person whose edit is refused sees this name.
 const EDIT_WEBHOOK: &str = "config-map.addon-operator.internal";
 /// The time that the API server waits for us at an edit of the ConfigMap.
 const EDIT_TIMEOUT: Duration = Duration::from_secs(3);

@@ -196,7 +196,7 @@ fn fields(text: &str) -> Result<Option<Map<String, Value>>, Problem> {
     }
 }
 
-/// The key with the spelling that the file has. As in the original, its case does not matter.
+/// The key as the file spells it. As in the original, upper and lower case do not matter.
 fn key(fields: &Map<String, Value>, name: &str) -> Option<String> {
     let spelled = || fields.keys().find(|key| key.eq_ignore_ascii_case(name));
     fields

@@ -1,8 +1,8 @@
 //! The routes: which hook answers at which path.
 //!
-//! Every admission binding has a path of its own. Every resource has one path for all its conversions. Must never let one
-//! binding replace another: if two want the same path, the later one gets another path, and if that is impossible, it is
-//! reported.
+//! Every admission binding has a path of its own. Every resource has one path for all its conversions. Must never let
+//! one binding replace another: if two bindings want the same path, the later binding gets another path. If that is
+//! impossible, the later binding is reported.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -147,8 +147,8 @@ pub struct Routes {
 }
 
 impl Routes {
-    /// The routes of these hooks, and the bindings that cannot have one. Bindings come in the order of the hooks; in one
-    /// hook, validating bindings come before mutating ones.
+    /// The routes of these hooks, and the bindings that cannot have a route. Bindings come in the order of the hooks.
+    /// In one hook, validating bindings come before mutating ones.
     pub fn of<'a>(hooks: impl IntoIterator<Item = (&'a HookId, &'a HookConfig)>) -> (Self, Vec<Clash>) {
         let (mut routes, mut clashes) = (Self::default(), Vec::new());
         let mut named: BTreeMap<(AdmissionKind, BindingName), HookId> = BTreeMap::new();
@@ -247,7 +247,7 @@ impl Routes {
         match request {
             ReviewRequest::Admission(request) if split(path).0 == EDITS => match self.config_map {
                 Some(_) => Opened::Edit(request),
-                // The webhook was removed, and the API server has not noticed yet. It must not be held up.
+                // The webhook was removed, and the API server has not noticed yet. The request must not be held up.
                 None => Opened::Answered(Reply::NoAnswer(NoAnswer::Unjudged)),
             },
             ReviewRequest::Admission(request) => match self.admission_at(path) {
@@ -317,7 +317,7 @@ fn admissions(config: &HookConfig) -> impl Iterator<Item = (AdmissionKind, &Admi
     validating.chain(mutating)
 }
 
-/// The timeout of a binding. A mutating binding's number was not checked before, so it may be anything.
+/// The timeout of a binding. The number of a mutating binding was not checked before, so it may be out of range.
 fn timeout(binding: &AdmissionBinding) -> Duration {
     let seconds = binding.timeout_seconds.clamp(1, 30);
     Duration::from_secs(seconds.unsigned_abs())

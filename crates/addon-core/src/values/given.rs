@@ -1,6 +1,7 @@
 //! The values and flags that a global hook has given in its runs, in a form that outlives the process.
 //!
-//! A later life of the operator goes on with them if the hook fails at its start. Must never hold values that were refused.
+//! If the hook fails at the start of a later life of the operator, that life continues with these values and flags.
+//! Must never hold values that were refused.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +16,7 @@ use super::{Attempt, Change, Rejected, Store};
 /// The sum of a hook's accepted patches.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Given {
-    /// The time at which the hook last changed them.
+    /// The time at which the hook last changed the values or flags.
     pub at: Timestamp,
     /// The operations on the section of the hook's owner, compacted.
     #[serde(default)]
@@ -40,7 +41,7 @@ impl Given {
         (&self.operations, &self.flags) == (&other.operations, &other.flags)
     }
 
-    /// These values under those that the hook has given since.
+    /// These values, overlaid by the values that the hook has given since.
     #[must_use]
     pub fn under(&self, later: &Self) -> Self {
         let mut flags = self.flags.clone();
@@ -69,8 +70,8 @@ impl Given {
 }
 
 impl Store {
-    /// Commits the values that a global hook has given in an earlier life, under those of this life. The flags are in the
-    /// result.
+    /// Commits the values that a global hook has given in an earlier life. The values of this life overlay them. The
+    /// flags are in the result.
     pub fn take_over(&mut self, given: &Given) -> Result<Change, Rejected> {
         let owner = Owner::Global;
         let layers = self.layers(&owner);

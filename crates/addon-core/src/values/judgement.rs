@@ -44,7 +44,7 @@ impl fmt::Display for IdleKey {
 
 impl Store {
     /// Judges the data of a ConfigMap by the schemas and values of this store. Texts that are known to be good are not
-    /// checked against schemas again. Without a list of modules no key counts as one of an unknown module.
+    /// checked against schemas again. Without a list of modules, no module counts as unknown.
     pub fn judge(
         &self,
         data: &BTreeMap<String, String>,
@@ -80,7 +80,7 @@ fn keys_of(module: &ModuleName) -> [String; 3] {
     [module.values_key(), module.enabled_key(), module.maintenance_key()]
 }
 
-/// The module whose name differs from the written one by a letter or two.
+/// The module whose name is nearest to the written one, if the two differ only by a few letters.
 fn nearest<'a>(written: &ModuleName, known: impl Iterator<Item = &'a ModuleName>) -> Option<&'a ModuleName> {
     let most = 1 + written.as_str().len() / 6;
     let distances = known.map(|name| (strsim::osa_distance(written.as_str(), name.as_str()), name));

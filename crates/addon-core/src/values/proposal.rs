@@ -40,7 +40,7 @@ impl Proposal {
         self.base
     }
 
-    /// Whether the store has still that version. If not, the proposal has to be computed again.
+    /// Whether the store still has the version of `base`. If not, the proposal has to be computed again.
     pub fn is_current(&self, store: &Store) -> bool {
         store.version(&self.owner) == self.base
     }

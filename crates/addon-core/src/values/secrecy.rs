@@ -34,7 +34,8 @@ impl HookSecrecy {
         }
     }
 
-    /// An operation of a values patch with the secrets in its value masked. Its path decides.
+    /// An operation of a values patch with the secrets in its value masked. The path of the operation decides which
+    /// parts are secret.
     pub fn masked_operation(&self, operation: &Value) -> Value {
         let mut shown = operation.clone();
         let path = operation["path"].as_str().unwrap_or_default();
@@ -79,7 +80,7 @@ impl Layers {
 
     fn masked_operation(&self, operation: &Operation) -> Value {
         let mut shown = json!(operation);
-        // The first key is that of the section itself.
+        // The first key names the section itself.
         let keys = operation.path().keys().get(1..).unwrap_or_default();
         if let Some(value) = shown.get_mut("value") {
             *value = self.schemas.masked_at(keys, value);

@@ -1,6 +1,6 @@
 //! The parsed `ConfigMap`: sections, flags, and the mistakes of each key.
 //!
-//! A broken key affects only its owner. Must never delay a module because of a mistake in the key of another.
+//! A broken key affects only its owner. Must never delay a module because of a mistake in the key of another module.
 
 mod channel;
 
@@ -66,8 +66,8 @@ pub struct Section {
 }
 
 impl Section {
-    /// This section as a layer of values. It is empty for a module that other keys mention. If the values are broken, the
-    /// caller keeps the layer that it has.
+    /// This section as a layer of values. The layer is empty if only the other keys mention the module. If the values
+    /// are broken, the caller keeps the layer that it has.
     pub fn layer(&self) -> Entry<Value> {
         let mentioned = self.enabled.is_present() || self.maintenance.is_present();
         match &self.values {
@@ -207,8 +207,8 @@ fn global(text: &str) -> Result<Value, String> {
     }
 }
 
-/// Parses a module's section. An empty text is refused, other than in the global section: the original does so, and it
-/// may be a slip.
+/// Parses a module's section. An empty text is refused here, but not in the global section. The original refuses it,
+/// too, and the text may be empty by mistake.
 fn values(key: &str, text: &str) -> Result<Value, String> {
     match yaml::only_v3(text).map_err(|error| format!("bad yaml at key '{key}': {error}"))? {
         section @ (Value::Object(_) | Value::Array(_)) => Ok(section),

@@ -1,5 +1,5 @@
-//! Sections of the ConfigMap that hooks saved during a trial: their texts before it, and a check whether people have
-//! edited them since.
+//! Sections of the ConfigMap that hooks saved during a trial: their texts before the trial, and a check whether people
+//! have edited the sections since.
 //!
 //! Must never revert an edit of a person.
 
@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::digest::Digest;
 
-/// The number of our own texts of a section that are kept. If hooks write more often, the oldest are forgotten.
+/// The number of our own texts of a section whose digests are kept. If hooks write more often, the oldest are
+/// forgotten.
 const TEXTS: usize = 16;
 
 /// All sections that were saved on trial, by key of the ConfigMap.

@@ -15,7 +15,7 @@ use values_schema::schema::{Invalid, Kind, Schemas};
 
 use super::NotForHelm;
 
-/// A question: does this section keep to that schema of its owner?
+/// A question: does this section fit this schema of its owner?
 #[derive(Clone)]
 pub struct Vetting {
     pub(super) owner: Owner,
@@ -30,7 +30,7 @@ pub struct Vetting {
 
 impl PartialEq for Vetting {
     fn eq(&self, other: &Self) -> bool {
-        // An owner's schemas change with a renewal alone. Comparing their contents may take longer than using them.
+        // An owner's schemas change only with a renewal. A comparison of their contents may take longer than the check.
         self.kind == other.kind
             && self.owner == other.owner
             && self.renewals == other.renewals
@@ -62,7 +62,7 @@ impl Vetting {
             .check(self.kind, &key, &self.section, self.before.as_deref())
     }
 
-    /// Does the check for helm, whose error has its own type. It may take long.
+    /// Does the check for helm, which may take long. The error of this check has a type of its own.
     pub fn for_helm(&self) -> Result<(), NotForHelm> {
         self.vet().map_err(|invalid| NotForHelm(invalid.listed(None)))
     }
@@ -117,8 +117,8 @@ impl Vetted {
         self.0.extend(more.0);
     }
 
-    /// Forgets all answers except the newest few refusals of each owner. Invalid values may come again and again, while
-    /// valid ones are applied.
+    /// Forgets all answers except the newest few refusals of each owner. Invalid values may come again and again. Valid
+    /// values are applied, so the answers about them are not needed again.
     pub fn keep_refusals(&mut self, of_each: usize) {
         let mut kept: BTreeMap<Owner, usize> = BTreeMap::new();
         let mut last_first: Vec<Answered> = std::mem::take(&mut self.0).into_iter().rev().collect();
@@ -163,7 +163,8 @@ impl<'a> Asking<'a> {
         }
     }
 
-    /// The answer to a question. A missing one is noted as open, and the values count as valid until the end.
+    /// The answer to a question. If a long check has no result yet, the question is noted as open, and the values count
+    /// as valid until the end of the decision.
     pub(super) fn ask(&mut self, vetting: Vetting) -> Result<(), Invalid> {
         match self.vetted.answer(&vetting) {
             Some(answer) => answer.clone(),
@@ -175,7 +176,7 @@ impl<'a> Asking<'a> {
         }
     }
 
-    /// The end of the decision. It counts only if no question is open.
+    /// Ends the decision. The decision counts only if no question is open.
     pub(super) fn decided<T>(self, decision: T) -> Result<T, Unvetted> {
         if self.open.is_empty() {
             Ok(decision)

@@ -38,8 +38,8 @@ struct Asleep {
     contexts: usize,
 }
 
-/// The modules whose maintenance changed in this step. The report names only one key for each module, so a flag that
-/// changed, too, may hide it.
+/// The modules whose maintenance changed in this step. They are not taken from the report, which names only one key for
+/// each module: if the flag changed, too, the report may name the flag alone.
 fn handed_over(step: &SimStep<'_>) -> impl Iterator<Item = String> {
     let held = |seen: &Seen, name: &str| seen.modules.get(name).is_some_and(|module| module.in_maintenance);
     let handed = move |name: &&String| held(step.before, name) != held(step.after, name);
@@ -85,7 +85,7 @@ impl Backoffs {
                 self.attempts.remove(&format!("main of {module}"));
                 self.hooks_over(module);
             }
-            // A module that was held for this one runs at once, also if its last run failed.
+            // A module that was held until this one is ready runs at once, also if its last run failed.
             Notice::ModuleReady { module, .. } => {
                 let modules = step.life.told.modules.iter().flat_map(|(modules, _)| modules.values());
                 for spec in modules.filter(|spec| spec.needs.iter().any(|need| need == module.as_str())) {

@@ -45,7 +45,7 @@ impl Brake {
         let new: BTreeSet<_> = new.collect();
         let is_whole = step.life.told.modules.as_ref();
         let is_whole = is_whole.is_some_and(|(_, complete)| {
-            // A source alone is no directory.
+            // A module that has only a source has no directory.
             let mut directories = step.life.told.directories().keys();
             let is_left = directories.any(|name| step.world.module(name).is_some());
             *complete && step.life.told.found_any_directory() && is_left
@@ -136,7 +136,7 @@ fn held(seen: &Seen) -> BTreeSet<String> {
     held.map(|held| held.release.clone()).collect()
 }
 
-/// Modules whose removals have ended. If nothing of a module exists, that is in the step of their beginning.
+/// Modules whose removals have ended. If nothing of a module exists, its removal ends in the step in which it begins.
 fn removed(step: &SimStep<'_>) -> impl Iterator<Item = String> {
     step.effects.iter().filter_map(|effect| match effect {
         Effect::Tell(Notice::ModuleDeleted { module }) => Some(module.to_string()),

@@ -69,8 +69,8 @@ fn switches_late(setup: &Setup) -> bool {
     deeds.any(|(hook, deed)| !early(hook, deed))
 }
 
-/// Whether a global hook switches modules by values and also runs in a queue of its own. A run there may end late with
-/// old values, after a run elsewhere with new ones.
+/// Whether a global hook switches modules by values and also runs in a queue of its own. A run in that queue may have
+/// old values and end after a run elsewhere that had the new values.
 fn says_late(setup: &Setup) -> bool {
     let goes_by_values = |hook: &HookSpec| hook.does.iter().any(|deed| matches!(deed, Deed::FlagFrom { .. }));
     let apart = |hook: &HookSpec| {
@@ -192,8 +192,8 @@ fn is_held(seen: &Seen, name: &str) -> bool {
     seen.status.held.iter().any(|held| held.release == name)
 }
 
-/// R9: the release has a trace of the values that the `ConfigMap` had for it. A flag that equals that of the files causes
-/// no run, so it may be missing in the trace.
+/// R9: the release has a trace of the values that the `ConfigMap` had for it. A flag in the `ConfigMap` that equals the
+/// flag in the files causes no run, so it may be missing in the trace.
 fn marked(name: &str, found: Option<&Release>, life: &Life) -> Result<(), Violation> {
     let said = life.told.has_values_for(name);
     let marked = found.and_then(|release| release.config);

@@ -71,7 +71,7 @@ pub(super) fn lane_of_ended(step: &SimStep<'_>, hook: &HookId, labels: &HookLabe
     aside.unwrap_or_else(|| lane_of(&hook.owner, &labels.queue))
 }
 
-/// A name that two running jobs must not share, beside their lane.
+/// A name that two running jobs must not share, even if they are in different lanes.
 fn alone(job: &Job) -> Option<String> {
     match job {
         Job::SyncRelease { module, .. } => Some(format!("release {module}")),

@@ -1,5 +1,5 @@
-//! Q6: a module whose hook is said to wait is not upgraded before that time, unless an event of the outer world comes, or another
-//! hook has run.
+//! Q6: if a module is reported to wait because of a loop of its hook, it is not upgraded before the wait ends, unless
+//! an event comes from outside, or another hook has run.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use names::{HookId, ModuleName};
 
 use super::{SimStep, Violation, ensure};
 
-/// The ends of the waits that were told of, in microseconds of the world.
+/// The ends of the reported waits, in microseconds of the world.
 #[derive(Debug, Default)]
 pub(super) struct Loops {
     until: BTreeMap<ModuleName, (HookId, u64)>,

@@ -212,7 +212,7 @@ impl Monitored {
         Ok(found)
     }
 
-    /// A skipped first run: a run of nothing but first runs must not be for a binding that wants none.
+    /// A run that consists only of first runs must not include the first run of a binding that wants none.
     fn skips(&self, step: &SimStep<'_>, run: &HookRun, found: &Run) -> Result<(), Violation> {
         let is_first = found.firsts.len() == run.contexts.len() && found.groups.is_empty();
         let mut firsts = found.firsts.iter().filter_map(|id| self.known.get(id));
@@ -316,7 +316,7 @@ impl Monitored {
                     let Some(known) = self.known.values_mut().find(of_hook) else {
                         continue;
                     };
-                    // The first run of another binding of the group may have included it.
+                    // The first run of another binding of the group may have included the first run of this binding.
                     let grouped = known.watch.group.is_some();
                     ensure(known.open || known.watch.skips || known.idle || grouped, "M5", || {
                         format!("{known:?} is unlocked without a first run")
@@ -356,9 +356,9 @@ impl Monitored {
         }
     }
 
-    /// Checks that at rest every hook knows of all changes. Only a module that was stopped before its release, because a
-    /// module that it depends on was switched off, may still have first runs to do, and only those that are steps of its
-    /// own run.
+    /// Checks that at rest every hook knows of all changes. There is one exception: a module that was stopped before
+    /// its release, because a module that it depends on was switched off. It may still have first runs to do, if they
+    /// are steps of its own run.
     pub(super) fn at_rest(&self, life: &Life, seen: &Seen, stuck: &BTreeSet<String>) -> Result<(), Violation> {
         let named = life.named_monitors();
         let watching: BTreeSet<MonitorId> = life.monitors.known.keys().copied().collect();

@@ -30,7 +30,6 @@ pub(super) struct Releases {
     repairs: BTreeMap<String, Repairs>,
 }
 
-/// Repairs of one release.
 #[derive(Debug, Default)]
 struct Repairs {
     /// The number of repairs in a row.

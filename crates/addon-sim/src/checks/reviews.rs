@@ -240,7 +240,7 @@ impl Reviews {
 }
 
 impl Open {
-    /// A2: an answer is that of a hook that ran for the question, or says truly why there is none.
+    /// A2: a hook that ran for the question has answered it, or the reply gives the true reason why no hook did.
     fn reply(&self, step: &SimStep<'_>, number: u64, reply: &Reply) -> Result<(), Violation> {
         let good = match reply {
             Reply::NoAnswer(NoAnswer::Late(..)) => self.timed_out || self.until <= step.clock,

@@ -1,7 +1,8 @@
-//! U1: nothing of a module is removed while it waits for files of its source, or while the sources cannot be read. U2: a
-//! module with a source works with the files of its source alone, and one without a source never with such files. U3: files
-//! are judged once, for a reason. U4: the first converge waits for the kept copies. U5: in the end the newest good version is
-//! in use. U6: the operator names the sources that are applied. U7: the end of a source is never held as a loss.
+//! U1: nothing of a module is removed while it waits for files of its source, or while the sources cannot be read. U2:
+//! a module with a source works only with the files of its source, and a module without a source never works with files
+//! of a source. U3: files are judged once, for a reason. U4: the first converge waits for the kept copies. U5: in the
+//! end the newest good version is in use. U6: the operator names the sources that are applied. U7: the end of a source
+//! is never held as a loss.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,7 +29,7 @@ pub(super) struct Sources {
     /// The modules whose enabled scripts failed last.
     failing_scripts: BTreeSet<String>,
     has_read_copies: bool,
-    /// The number of readings of the ConfigMap. A source that a second one names may come after the start.
+    /// The number of readings of the ConfigMap. A source that only the second reading names may come after the start.
     readings: u32,
 }
 

@@ -83,7 +83,7 @@ impl Standbys {
         self.warm.retain(certain);
         for effect in step.effects {
             match effect {
-                // The answers were those of other files.
+                // The hooks that answered were in other files.
                 Effect::TakeUpFiles(module, _) => drop(self.warm.remove(module.as_str())),
                 Effect::StartJob(Job::ConfigureHooks(Owner::Module(module), _)) => {
                     ensure(!self.warm.contains(module.as_str()), "B3", || {

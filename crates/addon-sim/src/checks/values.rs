@@ -149,8 +149,8 @@ pub fn check_edits_kept(key: &str, before: Option<&str>, after: Option<&str>) ->
     })
 }
 
-/// Whether each key has its value from before the step, from our write that ended with the step, or from after it: the
-/// job was started in the middle of the step.
+/// Whether each key has one of three values: from before the step, from our write that ended with the step, or from
+/// after the step. The job was started in the middle of the step.
 fn is_between(own: &Value, before: Option<&Value>, written: &Flat, after: Option<&Value>) -> bool {
     let keys = |value: Option<&Value>| value.and_then(Value::as_object).cloned().unwrap_or_default();
     let (own, before, after) = (keys(Some(own)), keys(before), keys(after));
@@ -199,7 +199,7 @@ fn before_removal(step: &SimStep<'_>, module: &str) -> Option<Value> {
     Some(values)
 }
 
-/// The values that a hook of this owner set which succeeded in this step, by key.
+/// The values, by key, that were set by a hook of this owner that succeeded in this step.
 fn set_by(step: &SimStep<'_>, owner: &str) -> Vec<(String, Value)> {
     let (Event::JobFinished(Finished::HookRan(_, Ok(HookRan { output, .. }))), Some(ended)) = (step.event, step.ended)
     else {
@@ -315,7 +315,8 @@ impl Globals {
         let before = step.before.values.get(&owner);
         let mut written = written(step, &owner);
         if removed && !written.is_empty() {
-            // Hooks that waited for that write were committed before the removal, which forgot their values again.
+            // The values of hooks that waited for that write were applied before the removal, which forgot these
+            // values.
             written.extend(own.map(|own| set_by_any(step, &owner, own)).unwrap_or_default());
         }
         let just_before = |own: &Value| {

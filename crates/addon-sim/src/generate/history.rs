@@ -10,7 +10,7 @@ use crate::setup::{ModuleSpec, Setup};
 
 pub(super) fn actions(dice: &mut Dice, setup: &Setup, most: usize) -> Vec<Timed> {
     let count = dice.count(0, most as u64);
-    // Half of a history is about one module: actions that meet find more faults than spread ones.
+    // Half of a history is about one module: actions that meet find more faults than actions on different modules.
     let favourite = dice.pick(&setup.modules).clone();
     (0..count)
         .map(|_| Timed {

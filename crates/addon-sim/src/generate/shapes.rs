@@ -32,7 +32,8 @@ pub(super) fn add(dice: &mut Dice, setup: &mut Setup, actions: &mut [Timed]) {
     }
 }
 
-/// Gives a module schemas. Its files keep to them; people may break them, and some of its hooks do at first.
+/// Gives a module schemas. The module's files fit the schemas. People may write values that do not fit, and so do some
+/// of the module's hooks in their first runs.
 fn constrain(dice: &mut Dice, module: &mut ModuleSpec, actions: &mut [Timed]) {
     let most = i64::try_from(dice.between(5, 9)).unwrap_or_default();
     let chosen = |dice: &mut Dice, percent| -> Vec<String> {

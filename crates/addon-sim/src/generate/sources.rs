@@ -13,7 +13,7 @@ const APART: [&str; 4] = ["from-afar", "remote", "fetched-one", "ahead"];
 
 /// The seeds from which on all worlds with modules have sources.
 const FIRST_SEED: u64 = 1 << 40;
-/// The share of worlds with sources among the seeds before, in percent.
+/// The share of worlds with sources among the seeds before `FIRST_SEED`, in percent.
 const SHARE: u64 = 12;
 
 /// Names sources of modules in worlds with modules, if the seed is for such worlds.

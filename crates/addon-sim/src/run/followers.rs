@@ -39,13 +39,13 @@ struct Follower {
 /// A future deed of the followers.
 #[derive(Debug, Clone)]
 pub(super) enum Deed {
-    /// They look at the applied sources.
+    /// All followers look at the applied sources.
     Look,
-    /// One hands over its kept copy, if there is one.
+    /// A follower hands over its kept copy, if there is one.
     Begin(String),
-    /// One asks the registry.
+    /// A follower asks the registry.
     Fetch(String),
-    /// One hands over the last good files.
+    /// A follower hands over the last good files.
     GiveBack(String),
     /// The operator is told that all kept copies were read, if they were.
     Announce,
@@ -57,7 +57,7 @@ impl Followers {
         named.collect()
     }
 
-    /// Whether the followers know these numbers of namings.
+    /// Whether the followers have exactly these sources, each with this number of its naming.
     fn know(&self, namings: &BTreeMap<String, u64>) -> bool {
         let knows = |(name, follower): (&String, &Follower)| namings.get(name) == Some(&follower.naming);
         self.of.len() == namings.len() && self.of.iter().all(knows)

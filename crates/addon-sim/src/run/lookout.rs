@@ -13,7 +13,7 @@ use crate::checks::Violation;
 const CALM: u64 = 600_000;
 
 impl Run<'_> {
-    /// Lists the releases of this moment. Later ones are added.
+    /// Begins the list of releases with these. Releases that appear later are added.
     pub(super) fn list_releases(&mut self, expected: Vec<String>) {
         self.life.lookout = expected.into_iter().map(|name| (name, None)).collect();
         self.spread_sights();

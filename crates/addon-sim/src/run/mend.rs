@@ -36,7 +36,7 @@ impl Run<'_> {
     }
 
     fn mend_modules(&mut self, dice: &mut Dice) -> Result<(), Violation> {
-        // A foreign release in the place of one without a module would hold up its purge for ever.
+        // A foreign release with the name of a release without a module would block that release's purge for ever.
         let ours = self.life.listed.iter().filter(|(_, ours)| **ours);
         let names: Vec<_> = ours.map(|(name, _)| name.clone()).collect();
         for name in names {
@@ -127,8 +127,8 @@ impl Run<'_> {
         text.and_then(|text| flat::read(text, false)).unwrap_or_default()
     }
 
-    /// Leaves only one of the modules that render the same object. Removes the releases without a module whose objects
-    /// others render.
+    /// Leaves only one of the modules that render the same object. Removes a release with such an object if its module
+    /// is not the one that is left, and is broken or has no directory.
     fn end_quarrels(&mut self) -> Result<(), Violation> {
         let mut sharing: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for module in self.world.all_files() {

@@ -29,7 +29,8 @@ impl Run<'_> {
         poor.into_iter().try_for_each(|name| self.improve(name))
     }
 
-    /// Gives files that fail time to be given up. Where that is not possible, a person makes a better version.
+    /// Waits until files that fail can have been given up. If a module with bad files fails even then, a person makes a
+    /// better version.
     pub(super) fn give_up_bad_files(&mut self) -> Result<(), Violation> {
         if self.world.shelves.is_empty() {
             return Ok(());

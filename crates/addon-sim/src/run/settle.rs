@@ -116,7 +116,7 @@ impl Run<'_> {
         self.be_quiet(most)
     }
 
-    /// Runs until nothing happens for a while. A single look at the timer would not do, because an early timer hides
+    /// Runs until nothing happens for a while. It is not enough to look at the timer once, because an early timer hides
     /// later ones.
     fn be_quiet(&mut self, most: u64) -> Result<(), Violation> {
         loop {

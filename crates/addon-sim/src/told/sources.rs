@@ -25,7 +25,7 @@ pub(super) struct Supply {
     returning: BTreeSet<String>,
     /// Modules without a directory whose source is gone.
     withdrawn: BTreeSet<String>,
-    /// Modules whose sources people took out before they had files in this life, so that their removal is confirmed.
+    /// Modules that had no files in this life when people took out their sources. That confirms their removal.
     ended: BTreeSet<String>,
     /// The modules that the key named in the life before.
     before: Named,
@@ -106,7 +106,7 @@ impl Told {
                     supply.returning.insert(name.clone());
                     modules.entry(name.clone()).and_modify(|spec| spec.broken = true);
                 } else {
-                    // The files in use could be used, even if the source was named again without new ones.
+                    // The files that were in use can be used, even if the source was named again without new files.
                     supply.withdrawn.insert(name.clone());
                     modules.entry(name.clone()).and_modify(|spec| spec.broken = false);
                 }

@@ -15,12 +15,12 @@ pub(super) struct CommonValues {
     gone: bool,
     /// Whether it is unknown if the file ever had contents.
     unheard: bool,
-    /// Modules whose values it had when a converge last finished. They are not run without these.
+    /// Modules whose values the file had when a converge last finished. They are not run without these values.
     without: BTreeSet<String>,
 }
 
 impl Told {
-    /// The directories were read.
+    /// Notes the first reading of the directories.
     pub fn inventory(&mut self, modules: Vec<ModuleSpec>, seen: &BTreeSet<String>, complete: bool, gone: bool) {
         if self.modules.is_some() {
             return;

@@ -11,7 +11,7 @@ pub struct ConfigMap {
     version: u64,
     /// The data; `None` if the `ConfigMap` does not exist.
     pub data: Option<BTreeMap<String, String>>,
-    /// How many ConfigMaps of this name were deleted. It is the uid of the present one.
+    /// The number of deleted ConfigMaps of this name, which is the uid of the present `ConfigMap`.
     number: u64,
     /// The digest of the sections with which a program made the `ConfigMap`.
     made_with: Option<String>,

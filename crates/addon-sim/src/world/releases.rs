@@ -238,7 +238,7 @@ impl World {
         }
     }
 
-    /// Whether the notes on a release are those of the wanted one.
+    /// Whether the release is marked with the wanted sections, and no upgrade of it is held.
     fn notes(&self, facts: &Facts) -> Notes {
         let is_current = |release: &Release| release.asked.as_ref() == Some(&facts.asked) && release.held.is_none();
         if self.releases.get(&facts.release).is_some_and(is_current) {

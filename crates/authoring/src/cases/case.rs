@@ -61,7 +61,6 @@ pub(super) struct Event {
     pub(super) object: Value,
 }
 
-/// The expected results.
 #[derive(Debug, Default)]
 pub(super) struct Expect {
     /// A part of the module's effective values.
@@ -115,7 +114,7 @@ impl Written {
     }
 }
 
-/// Reads a document as a case. `fallback` is its name if it has none.
+/// Reads a document as a case. `fallback` is the name of the case if the document has none.
 pub(super) fn read(file: PathBuf, document: &Document, fallback: String) -> Written {
     let name = document.value.get("name").and_then(Value::as_str);
     let keys = document.value.as_object().into_iter().flat_map(Map::keys);

@@ -32,7 +32,7 @@ pub(super) fn part(path: &str, expected: &Value, got: Option<&Value>) -> Vec<Str
     }
 }
 
-/// The lines that differ, and those around them. A missing line break at the end is told, too.
+/// The lines that differ, and the lines around them. A missing line break at the end is shown, too.
 fn lines(expected: &str, got: &str) -> String {
     let diff = TextDiff::from_lines(expected, got);
     let mut shown = diff.unified_diff();
@@ -65,7 +65,7 @@ fn difference(path: &str, expected: &str, got: &str) -> String {
     }
 }
 
-/// The differences between expected objects and existing ones, of which each has to contain one.
+/// The differences between expected and existing objects. Each expected object has to be part of an existing one.
 pub(super) fn objects(field: &str, expected: &[Value], got: &[Value]) -> Vec<String> {
     let missing = expected.iter().enumerate().flat_map(|(place, wanted)| {
         let path = format!("{field}[{place}]");
@@ -139,7 +139,7 @@ pub(super) fn whole(field: &str, expected: &[Value], got: &[Value]) -> Vec<Strin
     vec![format!("{field}:\n  expected{}\n  got{}", lines(expected), lines(got))]
 }
 
-/// The operations of a patch of values, without values where there are none.
+/// The operations of a patch of values. A `remove` has no field `value`.
 pub(crate) fn operations(patch: &Patch) -> Vec<Value> {
     let mut operations = match json!(patch) {
         Value::Array(operations) => operations,

@@ -1,4 +1,4 @@
-//! Plays one case: values before, the cluster, the runs of hooks, the rendering; and compares what comes out.
+//! Plays one case: the values and the cluster at its start, the runs of hooks, the rendering; and compares the results.
 //!
 //! Must never leave anything behind: each case has its own values, its own cluster and its own directory.
 
@@ -135,7 +135,7 @@ impl Play<'_> {
         if self.case.expect.enabled.is_some() {
             self.ask_script().await?;
         }
-        // A refusal that has not come yet may be one of the chart.
+        // An expected refusal that has not come yet may come from the chart.
         if self.case.expect.renders() || self.case.expect.refused.is_some() {
             let modules = self.modules();
             self.rendered = render::objects(self.tools, &self.store, &modules, self.case.expect.renders()).await?;
@@ -179,7 +179,7 @@ impl Play<'_> {
         filled.map_err(|(place, error)| Mistake::new(&format!("objects[{place}]"), error.to_string()).into())
     }
 
-    /// Runs a hook, and takes its output over in the order of an operator.
+    /// Runs a hook, and takes over the parts of its output in the same order as an operator.
     async fn run(&mut self, hook: &Known) -> Result<(), Stop> {
         let run = steps::run(self.case, hook, &mut self.world)?;
         let Some(Run { told, timeout, review }) = run else {
@@ -376,7 +376,7 @@ fn additions(root: &str, effective: &Value, values: &Map<String, Value>) -> Resu
     values.iter().map(addition).collect()
 }
 
-/// The API server's view of a response: the message beside the verdict, and the patch in the clear.
+/// A response in the form for cases: the message is beside the verdict, and the patch is decoded.
 fn shown(response: &Value) -> Value {
     let mut shown = response.clone();
     for place in ["/status/message", "/result/message"] {

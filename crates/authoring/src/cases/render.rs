@@ -14,7 +14,7 @@ use super::play::{Stop, Tools};
 /// The namespace of the release.
 const NAMESPACE: &str = "default";
 
-/// The rendered objects. A module without a chart is a mistake if the case expects some.
+/// The rendered objects. A module without a chart is a mistake if the case expects rendered objects.
 pub(super) async fn objects(
     tools: &Tools<'_>,
     store: &Store,

@@ -27,7 +27,7 @@ const REVIEWS: [&str; 3] = ["Validating", "Mutating", "Conversion"];
 
 /// Why a run cannot begin.
 pub(super) enum Trouble {
-    /// The case cannot be meant.
+    /// The case itself has a mistake.
     Mistake(Mistake),
     /// The run would fail in an operator, too.
     Failure(Failure),
@@ -82,7 +82,8 @@ fn stage_of(word: &str, kind: HookKind) -> Option<Stage> {
     Stage::of(kind).iter().copied().find(|stage| stage.key() == word)
 }
 
-/// The run of a hook; none if a condition of the binding is not met. An event changes the cluster before.
+/// The run of a hook; none if a condition of the binding is not met. If the case has an event, it changes the cluster
+/// before the run.
 pub(super) fn run(case: &Case, hook: &Known, world: &mut World) -> Result<Option<Run>, Trouble> {
     if let Some(contexts) = &case.contexts {
         let is_asked = contexts

@@ -104,7 +104,7 @@ fn may_check(path: &Path) -> bool {
     path.extension().is_none()
 }
 
-/// The refusals and warnings of a module's executables; whether each is a refusal.
+/// The refusals and warnings of a module's executables. The flag says whether a text is a refusal.
 async fn of_module(
     offline: &Offline<'_>,
     examiner: &Examiner<'_>,

@@ -1,6 +1,6 @@
 //! The answers of an imitated API server: status codes and bodies as a real one gives them.
 //!
-//! Must never change an object and answer with an error.
+//! Must never answer with an error after a change of an object.
 
 use hyper::Method;
 use json_patch::Patch;
@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 
 use super::stored::{Place, Stored};
 
-/// A request.
 pub(super) struct Asked<'a> {
     pub(super) method: &'a Method,
     pub(super) path: &'a str,
@@ -32,7 +31,7 @@ pub(super) struct Path {
 const APPLY: &str = "application/apply-patch";
 
 impl Asked<'_> {
-    /// The field manager of an application, and whether it takes over fields of others.
+    /// The field manager of a server-side apply, and whether it takes over fields of other managers.
     fn manager(&self) -> (String, bool) {
         let pairs = || self.query.split('&').filter_map(|pair| pair.split_once('='));
         let value = |wanted: &str| {
@@ -198,7 +197,7 @@ pub(super) fn failure(code: u16, reason: &str, message: &str, name: &str) -> Ans
 }
 
 impl Path {
-    /// Reads the path of a collection or an object, of one of its subresources, or none of these.
+    /// Reads the path of a collection, of an object or of an object's subresource; `None` if the path is none of these.
     fn parse(path: &str) -> Option<Self> {
         let parts: Vec<String> = path.trim_matches('/').split('/').map(decoded).collect();
         let parts: Vec<&str> = parts.iter().map(String::as_str).collect();

@@ -1,7 +1,7 @@
 //! Server-side apply: fields with owners, as far as it can be imitated without schemas.
 //!
-//! Only fields that were applied have owners. How a list is merged depends on a schema, so a list with other items that
-//! this manager has not set itself is refused. Must never merge lists by guessing.
+//! Only fields that were applied have owners. How a list is merged depends on a schema. So an apply is refused if the
+//! existing list differs from the new one, and the manager has not set it itself. Must never merge lists by guessing.
 
 use serde_json::{Map, Value, json};
 

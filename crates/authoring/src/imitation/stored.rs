@@ -93,7 +93,7 @@ impl Stored {
         found.map(|(_, object)| object.clone()).collect()
     }
 
-    /// The place of an object by its own words.
+    /// The place of an object, from the kind and the names in the object itself.
     fn place(&self, object: &Value) -> Result<Place, Homeless> {
         let text = |pointer: &str| {
             object

@@ -18,7 +18,7 @@ use serde_json::Value;
 use crate::findings::Finding;
 use crate::offline::{Offline, Rendering, is_about_values};
 
-/// The size of a record from which on lint tells it, in bytes.
+/// The size in bytes above which lint reports a record.
 const SIZE_TO_TELL: usize = 700 << 10;
 
 /// Renders the chart. A valid chart may fail because hooks would set some values, so the failure is only a warning.
@@ -54,8 +54,8 @@ pub async fn chart(offline: &Offline<'_>, module: &FoundModule) -> Vec<Finding> 
     }
 }
 
-/// Renders the chart with values that the module has in a cluster, over those of its files. Those of hooks are among
-/// them, so that a failure is a mistake.
+/// Renders the chart with the values that the module has in a cluster, laid over the values of its files. They include
+/// the values that hooks have set, so a failure is a mistake.
 pub async fn today(offline: &Offline<'_>, module: &FoundModule, values: &Value) -> Vec<Finding> {
     let Some(chart) = module.chart else {
         return Vec::new();
@@ -94,7 +94,7 @@ fn sized(module: &Path, chart: Chart, manifest: &str) -> Option<Finding> {
     })
 }
 
-/// Warnings about webhooks that would keep the operator from its own objects. The operator's namespace is unknown here.
+/// Warnings about webhooks that would intercept the operator's own writes. The operator's namespace is unknown here.
 fn intercepting(module: &Path, manifest: &str) -> Vec<Finding> {
     let objects: Vec<_> = yaml::documents_v2(manifest).unwrap_or_default();
     let objects: Vec<_> = objects.into_iter().flat_map(key::flat).collect();

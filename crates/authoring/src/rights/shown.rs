@@ -32,7 +32,7 @@ pub fn shown(answer: &Answer, form: Form) -> String {
     }
 }
 
-/// The other namespaces in which rights are needed.
+/// The namespaces in which rights are needed, without that of the releases.
 fn elsewhere(rights: &Rights) -> Vec<&Scope> {
     let places = rights.places().into_iter();
     let others = places.filter(|place| matches!(place, Scope::Namespace(_)) && !rights.rules(place).is_empty());

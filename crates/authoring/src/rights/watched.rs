@@ -69,7 +69,7 @@ fn places(binding: &KubernetesBinding, resource: &Resource, release_namespace: &
     }
 }
 
-/// The place of a namespace. That of the releases is kept abstract, because its name differs between clusters.
+/// The scope for a namespace. The namespace of the releases is not named, because its name differs between clusters.
 pub(super) fn place_of(namespace: &str, release_namespace: &str) -> Scope {
     if namespace == release_namespace {
         Scope::Release

@@ -83,7 +83,7 @@ impl Memory {
         matches!(&self.asked, Asked::For(asked) if asked == digest)
     }
 
-    /// The time at which the wanted version was first seen. If the clock was set back, it counts from now.
+    /// The time at which the wanted version was first seen. If the clock was set back, this is the present time.
     pub(super) fn note_sight(&mut self, digest: &ImageDigest, now: Timestamp) -> Timestamp {
         match &self.first_seen {
             Some((seen, at)) if seen == digest && *at <= now => *at,

@@ -1,6 +1,6 @@
 //! The reasons why nothing is done, or not yet: a name for programs and a sentence for people.
 //!
-//! Must never be a reason that gives people nothing to act on.
+//! Must never give people a reason on which they cannot act.
 
 use std::collections::BTreeSet;
 use std::fmt;

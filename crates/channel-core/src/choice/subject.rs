@@ -1,6 +1,6 @@
 //! The thing whose version is chosen: the operator or one of its modules.
 //!
-//! Must never change which version is wanted: only the obstacles differ, and the words for people.
+//! Must never change which version is wanted: the subject changes only the obstacles and the words for people.
 
 use names::{RELEASE_APPROVED, RELEASE_CHANNEL};
 

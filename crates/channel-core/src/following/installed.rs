@@ -1,6 +1,6 @@
 //! The installation of the operator in its cluster, and the results of trials that concern it.
 //!
-//! Must never hold a guessed part: all of it is known, or the whole is absent.
+//! Must never hold a guessed part: either all of the installation is known, or the whole is absent.
 
 use std::collections::BTreeSet;
 

@@ -1,6 +1,6 @@
 //! The version whose trial may begin, in the form that trials need.
 //!
-//! Must never name a version while the registry does not answer: it may have been withdrawn.
+//! Must never name a version while the registry does not answer: the version may have been withdrawn.
 
 use super::Following;
 use crate::choice::Choice;

@@ -1,9 +1,9 @@
-//! Entitlement: the version that may take the lease as soon as it is free, the decision about that, and how a leader of
-//! another version yields.
+//! Entitlement: the version that may take the lease as soon as the lease is free, the choice of that version, and how a
+//! leader of another version yields.
 //!
-//! Entitlement changes only waits: an entitled replica takes a released lease at once, and never one that another replica
-//! holds. Must never keep the lease from all replicas: when it has expired, any replica may take it, and keeps it until
-//! another version is entitled.
+//! Entitlement changes only waits: an entitled replica takes a released lease at once, and never a lease that another
+//! replica holds. Must never keep the lease from all replicas: when the lease has expired, any replica may take it and
+//! keep it until another version is entitled.
 
 use std::collections::BTreeSet;
 
@@ -16,9 +16,9 @@ use crate::reference::ImageDigest;
 /// The relation of a leader to the entitled version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Claim {
-    /// The leader is of that version, or no version is entitled.
+    /// The leader is of the entitled version, or no version is entitled.
     Sound,
-    /// The leader is of another version. It took the lease after that had expired, because the entitled version did not.
+    /// The leader is of another version. It took the expired lease, because the entitled version had not taken it.
     Despite(ImageDigest),
     /// Another version is to lead. This remains so until the leader has ended.
     Yielded,
@@ -28,7 +28,7 @@ pub(super) enum Claim {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Order {
     whom: Option<ImageDigest>,
-    /// Whether the lease was read for this order: the write then replaces a state that its holder knows, too.
+    /// Whether the lease was read for this order: the write then replaces a state that the lease's holder knows, too.
     has_looked: bool,
 }
 
@@ -39,8 +39,8 @@ impl Order {
 }
 
 impl Election {
-    /// Adds digests of this replica's version. If they include the entitled one, a leader that took the expired lease
-    /// counts as entitled from then on.
+    /// Sets the digests of this replica's version. If they include the entitled one, a leader that took the expired
+    /// lease counts as entitled from then on.
     pub fn name_versions(&mut self, now: Tick, versions: BTreeSet<ImageDigest>) {
         if self.versions == versions {
             return;
@@ -58,9 +58,9 @@ impl Election {
         }
     }
 
-    /// Makes this version, or none, entitled with the next write of the lease. A leader of another version yields when
-    /// that is written. A standby writes it and leaves the lease to its holder. The write is tried again until the lease
-    /// has it, or until a leader must yield to another version.
+    /// Makes this version, or none, entitled with the next write of the lease. A leader of another version yields after
+    /// that write. A standby writes the change and leaves the lease to its holder. The write is tried again until the
+    /// lease has the change, or until a leader must yield to another version.
     pub fn entitle(&mut self, now: Tick, version: Option<ImageDigest>) {
         if self.order.as_ref().is_some_and(|order| order.whom == version) {
             return;
@@ -141,7 +141,8 @@ impl Election {
         self.next = now;
     }
 
-    /// Drops the order to entitle a version if the lease has it, by any writer.
+    /// Drops the order to entitle a version if the lease already entitles that version. Any replica may have written
+    /// this.
     pub(super) fn forget_order_if_done(&mut self, record: &Record) {
         if self.order.as_ref().is_none_or(|order| order.whom != record.entitled) {
             return;

@@ -50,8 +50,8 @@ impl Election {
         }
     }
 
-    /// Notes that there is no lease. A deleted lease keeps this replica away for its whole duration all the same: its
-    /// holder leads until it notices, and then creates the lease again.
+    /// Notes that there is no lease. Even a deleted lease keeps this replica away for the lease's whole duration: the
+    /// holder leads until it notices the deletion, and then creates the lease again.
     pub(super) fn missed(&mut self, now: Tick) {
         self.next = now;
         if let (Role::Standby, Known::There(sighting, since)) = (&self.role, &self.known) {
@@ -75,7 +75,8 @@ impl Election {
         }
     }
 
-    /// Doubts whether the holder is alive because of a sign. The sign may be old, so the pod is checked again before it counts.
+    /// Doubts whether the holder is alive because of a sign. The sign may be old, so the pod is checked before the sign
+    /// counts.
     pub fn suspect(&mut self, now: Tick) {
         if matches!(self.role, Role::Standby) {
             self.doubt = true;
@@ -142,8 +143,8 @@ impl Election {
         self.is_vacant(sighting) && !self.is_barred(sighting.record.entitled.as_ref())
     }
 
-    /// The end of the wait for this lease. A released lease has a short duration, which does not count for a replica that
-    /// it bars.
+    /// The end of the wait for this lease. A released lease has a short duration, which does not count for a replica
+    /// that the lease bars.
     fn expiry(&self, sighting: &Sighting, since: Tick) -> Tick {
         let Record { holder, lasts, .. } = &sighting.record;
         let is_said = !lasts.is_zero() && !holder.is_empty();

@@ -5,9 +5,9 @@
 use super::{Fault, Group, Open, Rule, Sign};
 use crate::version::{Version, Written, number};
 
-/// The length up to which texts are accepted, as in the original.
+/// The largest accepted length of a text, as in the original.
 pub(super) const LONGEST: usize = 512;
-/// The number of groups up to which ranges are accepted, as in the original.
+/// The largest accepted number of groups in a range, as in the original.
 pub(super) const MOST_GROUPS: usize = 32;
 
 /// The signs. A longer sign comes before a shorter one that it begins with.
@@ -40,7 +40,8 @@ pub(super) fn groups(text: &str) -> Result<Vec<Group>, Fault> {
 enum Before {
     /// Before the rule stands nothing, a comma or a span.
     Clear,
-    /// A rule and blanks. No span may follow, because the original does not read it either.
+    /// Before the rule stand another rule and blanks. A span is not allowed here, because the original does not read it
+    /// either.
     Rule,
 }
 

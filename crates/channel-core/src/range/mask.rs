@@ -1,4 +1,4 @@
-//! Masks of versions that ranges cannot say: `1.*.0`, `1.2.*-rc.*`, `1.2.*-*`.
+//! Masks of versions that ranges cannot express: `1.*.0`, `1.2.*-rc.*`, `1.2.*-*`.
 //!
 //! Must never hold a pre-release that the mask does not ask for.
 
@@ -19,7 +19,7 @@ enum Suffix {
     Released,
     /// Any, beside the released versions.
     Any,
-    /// Those with these words, of which `None` is an open one. An open one at the end stands for one word or more.
+    /// Pre-releases with these words. `None` is an open word. An open word at the end stands for one word or more.
     Words(Vec<Option<String>>),
 }
 

@@ -1,7 +1,7 @@
 //! The actions of a trial. Each is one request, and several replicas may do the same action without harm.
 //!
-//! Must never overwrite a state that its author has not seen: a write names the state that it replaces, a delete names
-//! the object by its uid.
+//! Must never overwrite a state that the writer has not seen: a write names the state that it replaces, and a deletion
+//! names the object by its uid.
 
 use clock::Tick;
 
@@ -12,8 +12,8 @@ use crate::reference::{ImageDigest, Reference};
 /// A request to the API server that a trial needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
-    /// Replaces the Deployment's image `from` by `to`, and writes down both in annotations. If both are equal, it only
-    /// notes that the image counts as ours.
+    /// Replaces the Deployment's image `from` by `to`, and writes down both in annotations. If both are equal, the
+    /// action only notes that the image counts as ours.
     Pin {
         /// The image that the Deployment has.
         from: String,
@@ -27,7 +27,8 @@ pub enum Action {
         /// The image of the passed version.
         to: String,
     },
-    /// Makes this version, or none, entitled to the lease. The action is done when the election has taken it over.
+    /// Makes this version, or none, entitled to the lease. The action is done when the election has taken over the
+    /// order.
     Entitle(Option<ImageDigest>),
     /// Writes or deletes the record of the trial, if the stored record equals `over`.
     Record {
@@ -44,16 +45,16 @@ pub enum Action {
         remembered: Box<Remembered>,
     },
     /// Creates the ReplicaSet of the trial unless it exists. Right before, the record is read again and must equal
-    /// `trial`, and the pod template of the Deployment must have the hash in it.
+    /// `trial`, and the pod template of the Deployment must have the hash that `trial` names.
     MakeSet {
         /// The record of the trial. The ReplicaSet runs the version that it names.
         trial: Box<Trial>,
         /// The image of the trial's pod.
         image: String,
     },
-    /// Deletes the ReplicaSet of the trial with its pod, if it has this uid. Right before, the record is read again and
-    /// must equal `over`: an outdated record must not cost the next trial its pod. The ReplicaSet exists until the pod
-    /// has ended.
+    /// Deletes the ReplicaSet of the trial with its pod, if the ReplicaSet has this uid. Right before, the record is
+    /// read again and must equal `over`: an outdated record must not cost the next trial its pod. The ReplicaSet exists
+    /// until the pod has ended.
     DropSet {
         /// The record as it was seen; `None` if there was none.
         over: Option<Box<Trial>>,

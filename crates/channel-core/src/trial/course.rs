@@ -234,7 +234,7 @@ impl Trials {
     }
 }
 
-/// The stage that the version on trial shows after the verdict. It does nothing itself.
+/// The stage that the version on trial shows after the verdict. That version does nothing itself.
 fn farewell(view: View<'_>, trial: &Trial, verdict: &Verdict) -> Stage {
     let is_named = view.deployment.image == image_of(&trial.image, &trial.to);
     if verdict.ruling == Ruling::Passed && is_named {
@@ -243,7 +243,7 @@ fn farewell(view: View<'_>, trial: &Trial, verdict: &Verdict) -> Stage {
     Stage::WindsUp(trial.to.clone(), verdict.ruling, Remains::Pod)
 }
 
-/// Whether the lease entitles a version that has not to lead.
+/// Whether the lease entitles a version other than the one that has to lead.
 fn is_wrong(view: View<'_>, trial: &Trial, rightful: Option<&ImageDigest>) -> bool {
     let Some(entitled) = &view.lease.entitled else {
         return false;
@@ -281,7 +281,8 @@ fn pod_of<'a>(view: View<'a>, trial: &Trial) -> Option<&'a TrialPod> {
     live_pod(view).filter(|pod| trial.pod.as_ref() == Some(&pod.uid))
 }
 
-/// The record with the current pod, if it names no pod or one that was lost.
+/// The record after a change of the pod; `None` without a change. A record without a pod gets the current pod. A record
+/// whose pod was lost loses that pod, and counts the loss.
 fn with_pod(view: View<'_>, trial: &Trial) -> Option<Trial> {
     match (&trial.pod, live_pod(view)) {
         (None, None) => None,

@@ -25,13 +25,13 @@ const UNOWNED: Duration = Duration::from_secs(30);
 /// The writer of the Deployment's image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Hands<'a> {
-    /// Us, or the chart or people whose image we continue with.
+    /// The operator, or the chart or a person whose image the operator continues with.
     Agreed,
-    /// Us, or the chart or people whose image we continue with; and the image has no digest.
+    /// A writer as in `Agreed`, but the image has no digest.
     Unpinned,
     /// Another writer, who has put back the image that we had replaced. The text is the image that we had set.
     PutBack(&'a str),
-    /// A person, by a digest that the trials must not replace.
+    /// A person, who has set a digest that trials must not replace.
     Held,
 }
 
@@ -147,8 +147,8 @@ impl Trials {
             .as_ref()
             .is_some_and(|patched| *patched != deployment.image)
         {
-            // From now on the image counts as ours: otherwise an image from before that is put there again would look
-            // like a replaced one.
+            // From now on the image counts as ours. Otherwise an earlier image that is put there again would look like
+            // one that we had replaced.
             let (from, to) = (deployment.image.clone(), deployment.image.clone());
             return Plan::act(Stage::Pinning(Hold::Nothing), Action::Pin { from, to });
         }

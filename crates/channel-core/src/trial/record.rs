@@ -50,7 +50,7 @@ pub struct Trial {
     pub verdict: Option<Verdict>,
 }
 
-/// The end of a trial. The first judge that comes to it writes it once.
+/// The end of a trial. The first judge that reaches a verdict writes it, and it is written only once.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Verdict {
@@ -88,8 +88,9 @@ pub enum Failures {
     ForGood,
 }
 
-/// The report of the version on trial about itself. It is written at every change and every ten seconds until there is a
-/// verdict, even while the version does not lead: a pod that has lost the lease does not hang.
+/// The report of the version on trial about itself. It is written at every change and every ten seconds until there is
+/// a verdict. It is written even while the version does not lead, so that a pod that has lost the lease does not seem
+/// to hang.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Report {

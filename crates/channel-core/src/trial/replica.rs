@@ -30,7 +30,7 @@ pub enum PodKind {
     Trial,
 }
 
-/// The knowledge and the wishes of a replica, beside the cluster.
+/// The knowledge and the wishes of a replica, apart from its sight of the cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wish {
     /// The version whose trial may begin according to the last choice of a version.

@@ -34,7 +34,7 @@ pub struct Sight {
     pub remembered: Option<Remembered>,
 }
 
-/// An object that may be absent, and of which that may be unknown.
+/// An object that may be absent. It may also be unknown whether the object exists.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Known<T> {
     /// The object was not read yet, or cannot be read.

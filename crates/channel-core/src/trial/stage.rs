@@ -1,7 +1,7 @@
 //! The stages of a trial as one replica sees them, with a name and a sentence for each. The sentence of a wait names its
 //! reason.
 //!
-//! Must never be a wait without a name.
+//! Must never leave a wait without a name.
 
 use std::fmt;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::choice::Target;
 /// The length to which digests are cut: `sha256:` and twelve digits.
 const SHOWN: usize = 19;
 
-/// The stage of the trial, or of the way to one.
+/// The stage of the trial, or of the steps before a trial.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Stage {
     /// This part of the cluster has not been read yet.
@@ -40,12 +40,12 @@ pub enum Stage {
     HandsOver(Target),
     /// The version on trial leads and does its first converge.
     Converges(Target),
-    /// The version on trial leads, and this subject fails that did not fail before.
+    /// The version on trial leads, and this subject fails, which did not fail before.
     Fails(Target, String),
     /// The version on trial has converged. It has to lead for this long without new failures.
     Proves(Target, Duration),
-    /// The version on trial was to lead, and an old replica leads. The judge waits for a report that shows whether the
-    /// new one is alive.
+    /// The version on trial should lead, but an old replica leads. The judge waits for a report that shows whether the
+    /// version on trial is alive.
     Doubts(Target),
     /// There is no pod of the old version to judge the trial.
     Unjudged(Target),

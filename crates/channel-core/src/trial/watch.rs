@@ -19,15 +19,16 @@ pub const PROBATION: Duration = Duration::from_mins(1);
 pub const SILENCE: Duration = Duration::from_mins(1);
 /// The time for which a pod may lack a node or an image.
 pub const HINDERED: Duration = Duration::from_mins(2);
-/// The longest time between two observations of one watch. After a longer one the watch begins anew.
+/// The longest time between two observations of one watch. After a longer time the watch begins anew.
 pub const GAP: Duration = Duration::from_secs(30);
-/// The time after a change of the lease in which a report may still have been on its way, so that it does not count.
+/// The time after a change of the lease in which reports do not count, because they may have been sent before the
+/// change.
 const LATE: Duration = Duration::from_secs(10);
-/// The number of container restarts that fails a trial, without those after the lease had run out.
+/// A trial fails after this number of container restarts. Restarts after the lease had run out do not count.
 const RESTARTS: u32 = 2;
-/// The number of failures in a row of a new subject that fails a trial.
+/// A trial fails if a subject that did not fail before the trial has this number of failures in a row.
 const FAILURES: Failures = Failures::InARow(3);
-/// The number of lost pods, or of lost times in the lead, that ends a trial.
+/// A trial ends after this number of lost pods, or after its version has lost the lead this number of times.
 pub const LOSSES: u32 = 3;
 
 /// The watch of a judge over one trial.
@@ -47,25 +48,26 @@ pub(super) struct Watch {
 struct PodWatch {
     uid: String,
     restarts: u32,
-    /// The number of restarts after the lease had run out. These are no fault of the version: a busy node delays renewals. A version
-    /// that itself delays them loses the lease too often to pass.
+    /// The number of restarts after the lease had run out. These are no fault of the version: a busy node delays
+    /// renewals. A version that itself delays renewals loses the lease too often to pass.
     overdue: u32,
     state: PodState,
-    /// The time since which the pod has been ready; `unready`: has not been.
+    /// The time since which the pod has been ready. `unready` is the time since which it has been neither ready nor
+    /// hindered.
     ready: Option<Tick>,
     unready: Option<Tick>,
     /// The time since which the pod has had no node or no image.
     hindered: Option<Tick>,
     /// The time since which the pod has led without a break.
     leads: Option<Tick>,
-    /// The time since which the lease has been there for the pod: it leads, or its version is entitled.
+    /// The time since which the lease has been available to the pod: the pod leads, or its version is entitled.
     charged: Option<Tick>,
     /// The time at which the pod was first seen to lead.
     led_first: Option<Tick>,
     /// The last report; `said` is the time at which this watch first saw it.
     words: Option<Words>,
     said: Option<Tick>,
-    /// The time of the last report, or of the later beginning of the watch or of `charged`.
+    /// The latest of three times: the last report, the beginning of the watch, and `charged`.
     spoke: Tick,
     /// The end of the pod's first converge by its own clock, and the time at which this watch first saw it.
     converged: Option<(Timestamp, Tick)>,
@@ -73,7 +75,7 @@ struct PodWatch {
     clean: Option<Tick>,
 }
 
-/// The parts of a report that show whether it is another report.
+/// The parts of a report that show whether the report is a new one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Words {
     number: u64,
@@ -137,8 +139,8 @@ impl Watch {
         ready.is_some_and(|ready| self.heard.since(ready) >= SETTLED)
     }
 
-    /// Whether the pod has reported although it did not take the lease: some time after the lease was there for it, and
-    /// after this replica (`leads`) began to lead.
+    /// Whether the pod has reported although it did not take the lease. A report counts only some time after the lease
+    /// became available to the pod, and some time after this replica began to lead (`leads`).
     pub(super) fn has_spoken_without_the_lease(&self, leads: Tick) -> bool {
         self.pod.as_ref().is_some_and(|pod| {
             let since = pod.charged.map(|charged| charged.max(leads) + LATE);
@@ -160,7 +162,7 @@ impl Watch {
         ends.into_iter().flatten().filter(|tick| *tick > self.heard).min()
     }
 
-    /// The time for which the version has still to lead to pass.
+    /// The time for which the version still has to lead before it passes.
     pub(super) fn left(&self) -> Option<Duration> {
         let clean = self.pod.as_ref()?.clean?;
         Some(PROBATION.saturating_sub(self.heard.since(clean)))
@@ -281,7 +283,7 @@ impl PodWatch {
         })
     }
 
-    /// Whether the pod has lost the lead or restarted while there was no answer.
+    /// Whether the pod has lost the lead or restarted while the API server gave no answer.
     fn has_suffered(&self, now: &TrialPod, lease: &LeaseSight) -> bool {
         let has_lost_the_lead = self.leads.is_some() && lease.holder.as_ref() != Some(&now.name);
         now.uid == self.uid && (now.restarts > self.restarts || has_lost_the_lead)

@@ -1,5 +1,5 @@
-//! The commands by which a person chooses the version of the operator: an edit of the ConfigMap, and of the Deployment
-//! where that has to work without an operator.
+//! The commands by which a person chooses the version of the operator. Each edits the ConfigMap. A rollback also edits
+//! the Deployment, so that it works without an operator, and a resume notes there that the image is not held.
 //!
 //! The ConfigMap is edited first, so that a failure in between leaves no Deployment that contradicts the channel. Must
 //! never make a change that was not shown before.
@@ -209,7 +209,8 @@ impl Site {
         Ok(plan)
     }
 
-    /// Plans the end of a hold. The operator then follows this channel, or the image's tag if a digest was held.
+    /// Plans the end of a hold. The operator then follows `channel`. Without it, the operator follows the present
+    /// channel, or the image's tag if a digest was held.
     pub fn resume(self, channel: Option<&str>) -> Result<Plan, ChannelError> {
         let current = self.current(RELEASE_CHANNEL)?;
         let is_digest = current.as_deref().is_some_and(ImageDigest::is_meant);
@@ -328,7 +329,7 @@ impl Plan {
         &self.edit
     }
 
-    /// The ConfigMap's name and namespace, for people.
+    /// The ConfigMap's name and namespace and the API server, for people.
     pub fn place(&self) -> String {
         edit::place(&self.site.cluster, &self.site.config_map)
     }

@@ -1,8 +1,8 @@
 //! The objects of a selection, kept up to date: a list, then its changes, and a new list whenever the position in the
 //! watch is lost.
 //!
-//! It never ends and recovers by itself, with pauses. Between its events a complete read can be requested. An old state
-//! must never count as known: when a watch fails twice in a row, or is forbidden, its objects are unknown.
+//! The watch never ends: it recovers by itself, with pauses. Between two events a complete read can be requested. An
+//! old state must never count as known: when a watch fails twice in a row, or is forbidden, its objects are unknown.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -223,7 +223,8 @@ where
     /// Takes over the complete list and follows the changes.
     fn follow(&mut self, stream: Stream<K>, found: Objects<K>) {
         self.known = Some(found);
-        // `found` may be older than the last list that `confirm` took over. The watch then sends the later changes again.
+        // `found` may be older than the last list that `confirm` took over. The watch then sends the later changes
+        // again.
         self.confirmed = 0;
         self.pause.reset();
         let until = Instant::now() + self.silence;
@@ -256,7 +257,7 @@ where
         }
     }
 
-    /// Handles an error. A single one may only be the end of a connection; the next list shows more.
+    /// Handles an error. A single error may only be the end of a connection; the next list shows whether it is more.
     fn fail(&mut self, error: RequestError) {
         let is_first = self.pause.is_first();
         self.place = Progress::Resting(Instant::now() + self.pause.next(None));

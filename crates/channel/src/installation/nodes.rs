@@ -1,6 +1,6 @@
 //! The platforms of nodes and whether they are ready, as far as the operator may read them.
 //!
-//! Nodes are read by name, and seldom. A node that cannot be read for want of a right must never count as lost.
+//! Nodes are read by name, and seldom. A node that the operator has no right to read must never count as lost.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -24,7 +24,7 @@ const PAUSE: Duration = Duration::from_mins(5);
 #[derive(Debug)]
 pub(super) struct Nodes {
     cluster: Cluster,
-    /// The platform of each node; none if the node has none or was deleted.
+    /// The platform of each node; none if the node names no platform or was deleted.
     platforms: BTreeMap<String, Option<Platform>>,
     /// The time until which no platform is read.
     rests_until: Option<Instant>,

@@ -1,4 +1,4 @@
-//! Replaces the image of the operator's Deployment with a JSON patch that tests the old one. Both the operator and a
+//! Replaces the image of the operator's Deployment with a JSON patch that tests the old image. Both the operator and a
 //! person's command use it.
 //!
 //! No entry of ours stays in `managedFields`, because helm's server-side apply takes over no field that another manager
@@ -121,7 +121,7 @@ pub async fn write_notes(
     write(cluster, name, steps).await
 }
 
-/// Sends the patch that `steps` makes from the present Deployment. An error has the present image.
+/// Sends the patch that `steps` makes from the present Deployment. The error of `steps` is the present image.
 async fn write(
     cluster: &Cluster,
     name: &str,
@@ -203,7 +203,8 @@ impl Writing<'_> {
     }
 }
 
-/// The path of a container's image, and the tests that it is this one; the error is the present image if it is another.
+/// The path of the container's image, and the steps that test for `image`. If the container has another image, the
+/// error is that image.
 fn tests(found: &DynamicObject, container: &str, image: &str) -> Result<(String, Vec<Value>), String> {
     let containers = found.data["spec"]["template"]["spec"]["containers"].as_array();
     let mut containers = containers.into_iter().flatten().enumerate();
@@ -228,7 +229,7 @@ fn tests(found: &DynamicObject, container: &str, image: &str) -> Result<(String,
 fn noting(found: &DynamicObject, notes: &[(&str, &str)]) -> Vec<Value> {
     let mut steps = Vec::new();
     if found.metadata.annotations.is_none() {
-        // Another writer may add the first annotation meanwhile, so the version is tested to keep it.
+        // Another writer may add the first annotation meanwhile. The test of the version protects that annotation.
         let version = &found.metadata.resource_version;
         steps.push(json!({"op": "test", "path": "/metadata/resourceVersion", "value": version}));
         steps.push(json!({"op": "add", "path": "/metadata/annotations", "value": {}}));
@@ -238,7 +239,7 @@ fn noting(found: &DynamicObject, notes: &[(&str, &str)]) -> Vec<Value> {
     steps
 }
 
-/// The steps that note the image of the chart's values, so that a later change of it is noticed.
+/// The steps that note the image of the chart's values, so that a later change of that image is noticed.
 fn note_of_chart(found: &DynamicObject) -> Vec<Value> {
     let (read, noted) = (annotation(CHART_IMAGE), annotation(CHART_IMAGE_THEN));
     let now = reading::annotation(&found.metadata, CHART_IMAGE);
@@ -257,7 +258,7 @@ fn annotation(key: &str) -> String {
     format!("/metadata/annotations/{}", key.replace('~', "~0").replace('/', "~1"))
 }
 
-/// The steps that remove our entries, the last one first; none if there are none.
+/// The steps that remove our entries, the last entry first; none if we have no entries.
 fn disowning(found: &DynamicObject) -> Option<Value> {
     let entries = found.metadata.managed_fields.as_deref().unwrap_or_default();
     let is_ours = |manager: Option<&String>| manager.is_some_and(|manager| manager == FIELD_MANAGER);
@@ -272,7 +273,7 @@ fn disowning(found: &DynamicObject) -> Option<Value> {
         let path = format!("/metadata/managedFields/{index}/manager");
         json!({"op": "test", "path": path, "value": FIELD_MANAGER})
     });
-    // An empty list of managers has no effect. A list with one empty entry removes them all.
+    // An empty list of managers has no effect. A list with one empty entry removes all managers.
     let changes: Vec<Value> = if ours.len() == entries.len() {
         vec![json!({"op": "replace", "path": "/metadata/managedFields", "value": [{}]})]
     } else {

@@ -29,7 +29,7 @@ pub(super) const DEFAULT_CONTAINER: &str = "kubectl.kubernetes.io/default-contai
 const CONTAINER: &str = "addon-operator";
 const CHART: &str = "helm.sh/chart";
 
-/// The operator's container in a pod, if one can be told.
+/// The operator's container in a pod, if it is clear which one it is.
 pub(super) enum WhichContainer {
     Named(String),
     /// No container is clearly the operator's; the names of all containers.
@@ -168,7 +168,8 @@ fn sentence(reason: &str, message: Option<&str>) -> String {
     }
 }
 
-/// The observation of a trial's `ReplicaSet` with its pods from the list; a sentence if it is none.
+/// The observation of a trial's `ReplicaSet` with its pods from the list. The error is a sentence if the set is not a
+/// trial's.
 pub(super) fn trial_set<'a>(
     set: &ReplicaSet,
     container: &str,

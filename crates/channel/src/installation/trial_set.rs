@@ -1,8 +1,8 @@
 //! The `ReplicaSet` of a trial: creates and deletes it.
 //!
-//! The Deployment owns it but does not control it: it is deleted with the Deployment, and is neither scaled nor adopted
-//! by it. It must never have labels by which the Deployment would adopt it. Another set of the same name must never be
-//! deleted.
+//! The Deployment owns the set but does not control it: the set is deleted with the Deployment, which neither scales
+//! nor adopts it. The set must never have labels by which the Deployment would adopt it. Another set of the same name
+//! must never be deleted.
 
 use std::collections::BTreeMap;
 
@@ -99,7 +99,7 @@ async fn is_recorded(cluster: &Cluster, trial: Option<&Trial>) -> Result<bool, R
     })
 }
 
-/// Deletes the `ReplicaSet` of a trial together with its pod, if it has this UID. It exists until the pod has
+/// Deletes the `ReplicaSet` of a trial together with its pod, if the set has this UID. The set exists until the pod has
 /// ended. Nothing is done if the record of the trial has changed, because the set may belong to the next trial.
 pub async fn drop_trial_set(
     cluster: &Cluster,

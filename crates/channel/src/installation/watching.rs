@@ -1,6 +1,6 @@
-//! Watches the operator's installation: its Deployment, the pods of that, and the `ReplicaSet` of a trial.
+//! Watches the operator's installation: its Deployment with the pods, and the `ReplicaSet` of a trial.
 //!
-//! An object that could not be read must never count as absent: that is a state of its own.
+//! An object that could not be read must never count as absent: it is unknown.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,7 +27,7 @@ use crate::installation::raw_deployments;
 /// The time without an event after which everything is read anew. Bookmarks do not count as events, because the client
 /// does not report them.
 const SILENCE: Duration = Duration::from_secs(75);
-/// The same time during a trial, whose judges must know how old their observations are.
+/// The value of `SILENCE` during a trial. Judges must know how old their observations are.
 const SILENCE_ON_TRIAL: Duration = Duration::from_secs(15);
 /// The interval of complete reads, because changes of a trial's `ReplicaSet` are not watched.
 const LOOK: Duration = Duration::from_secs(75);
@@ -62,7 +62,7 @@ impl Seen {
     }
 }
 
-/// Keeps the observation of one installation up to date while it runs.
+/// Keeps the observation of one installation up to date while `run` runs.
 #[derive(Debug)]
 pub struct Observer {
     cluster: Cluster,
@@ -256,7 +256,8 @@ impl Observer {
         Some(replicas.collect())
     }
 
-    /// The platform of a pod: that of its node. For the operator's own pod it is that of this program.
+    /// The platform of a pod: the platform of its node. If that is unknown, the operator's own pod has the platform of
+    /// this program.
     fn platform(&self, pod: &Pod) -> Option<Platform> {
         let of_node = node_of(pod).and_then(|node| self.nodes.platform(&node).cloned());
         let is_ours = pod.metadata.name.as_ref() == Some(&self.installation.pod);

@@ -62,7 +62,7 @@ impl Trying {
             return Outcome::Changed;
         }
         if over.is_none() || trial.is_none() {
-            // The report of an earlier version must not be taken for that of this one.
+            // The report of an earlier version must not count as the report of this version.
             if let Err(error) = forget_report(&self.cluster).await {
                 return failed(error);
             }

@@ -47,7 +47,7 @@ impl Trying {
         }
     }
 
-    /// Publishes the stage of the trial, at whose end the loop starts work that waited for it.
+    /// Publishes the stage of the trial. At the end of the trial the loop starts the work that waited for it.
     pub(super) fn tell_operator(&self) {
         let stage = self.shelf.trial().map(|trial| match &trial.verdict {
             None => TrialStage::Open,

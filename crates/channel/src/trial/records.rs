@@ -41,7 +41,7 @@ impl Shelf {
         self.is_doubted = true;
     }
 
-    /// Reads the records; returns whether that succeeded. After a failure the earlier ones stay.
+    /// Reads the records; returns whether the read succeeded. After a failure the earlier records stay.
     pub(super) async fn read(&mut self, cluster: &Cluster) -> bool {
         let asked = Instant::now();
         match channel_records(cluster).await {

@@ -19,8 +19,9 @@ pub fn run(place: &Outside, caller: &Caller<'_>) -> Result<u8, CommandError> {
     }
 }
 
-/// The answer to a path: of the operator in this pod, or of the one that the flags name, which gets the command. Without an
-/// operator in this pod the one in the kubeconfig's cluster is asked.
+/// The answer to a path. The operator in this pod is asked, unless flags name another operator: then `command` is run
+/// in the pod of that operator. If this pod has no operator, `command` is run in the pod of the operator in the
+/// kubeconfig's cluster.
 pub fn report(target: &Target, caller: &Caller<'_>, path: &str, command: &[&str]) -> Result<String, CommandError> {
     let elsewhere = target.outside();
     if elsewhere.is_none() {

@@ -29,7 +29,7 @@ impl Field {
         u32::try_from(number).is_ok_and(|shift| self.bits.checked_shr(shift).is_some_and(|bits| bits & 1 == 1))
     }
 
-    /// Whether the field allows no number, as a field of commas alone.
+    /// Whether the field allows no number, as a field that consists of commas does.
     fn is_empty(self) -> bool {
         self.bits == 0
     }

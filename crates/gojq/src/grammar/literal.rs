@@ -9,7 +9,7 @@ use crate::lower::{self, Node};
 /// The filters whose first argument is a regular expression.
 const TAKE_EXPRESSIONS: [&str; 8] = ["test", "match", "capture", "scan", "split", "splits", "sub", "gsub"];
 
-/// The length in bytes from which on the use of a text constant is counted.
+/// A text constant that is longer than this many bytes is counted at each use.
 const LONG: usize = 512;
 
 impl<'s> Grammar<'s> {
@@ -278,7 +278,7 @@ impl<'s> Grammar<'s> {
         self.tree(lower::join(parts, |left, right| lower::binary("+", left, right)), below)
     }
 
-    /// Reads an `if` after that word.
+    /// Reads the rest of a condition, after the word `if`.
     fn condition(&mut self) -> Parsed<Tree<'s>> {
         let mut branches = Vec::new();
         let mut below = 0;
@@ -303,7 +303,7 @@ impl<'s> Grammar<'s> {
         self.tree(Term::IfThenElse(branches, last), below)
     }
 
-    /// Reads a `try` after that word.
+    /// Reads the rest of a `try`, after that word.
     fn attempt(&mut self) -> Parsed<Tree<'s>> {
         let body = self.term()?;
         let body = self.watched(body)?;

@@ -20,10 +20,10 @@ struct Entry<'s> {
     definition: Option<Definition<'s>>,
 }
 
-/// A definition in scope. An entry without one is a parameter.
+/// A definition in scope. An entry without a definition is a parameter.
 #[derive(Debug, Clone)]
 struct Definition<'s> {
-    /// The definition's name in the form with the counting parameter.
+    /// The name of the definition once it has the counting parameter.
     counted_name: &'s str,
     /// The counting parameter.
     depth: &'s str,
@@ -90,7 +90,8 @@ impl<'s> Scopes<'s> {
         mark
     }
 
-    /// Ends the body of the definition that began at the mark. Returns its name and its body, and completes its parameters.
+    /// Ends the body of the definition that began at the mark. Returns the name and the body that the definition gets.
+    /// If it needs the counting parameter, adds that to `params`.
     pub(super) fn close(&mut self, mark: usize, body: Node<'s>, params: &mut Vec<&'s str>) -> (&'s str, Node<'s>) {
         self.forget(mark + 1);
         let Some(Entry {

@@ -45,7 +45,7 @@ pub(super) fn rows() -> Vec<Row> {
     ]
 }
 
-/// The input is dropped first, so that a value that only the left operand holds can be changed in place.
+/// Drops the input first. A value that only the left operand holds can then be changed in place.
 fn operator<'a>(cv: Cv<'a>, function: impl FnOnce(&Budget<'_>, Val<'a>, Val<'a>) -> Out<'a>) -> Outs<'a> {
     let (mut context, input) = cv;
     drop(input);
@@ -164,7 +164,7 @@ fn subtract<'a>(budget: &Budget<'_>, left: &Val<'a>, right: &Val<'a>) -> Res<'a>
     for item in list.iter() {
         let paid: Out<'_, ()> = budget.work(1 + without.len() / 8);
         if paid.is_err() {
-            // The budget is spent for good: whatever comes next says so.
+            // The error need not be returned here: the budget stays spent, so the next step ends the run.
             break;
         }
         if !without.iter().any(|other| compare(&item, other).is_eq()) {

@@ -163,7 +163,7 @@ fn tests() -> Vec<Row> {
     ]
 }
 
-/// Limits a float to integers that the functions of orders can take.
+/// Limits a float to integers that the functions of the library can take as an order or an exponent.
 #[expect(clippy::cast_possible_truncation, reason = "clamped to what fits")]
 fn small(float: f64) -> i32 {
     float.clamp(-10_000.0, 10_000.0) as i32
@@ -221,7 +221,7 @@ fn drem(left: f64, right: f64) -> f64 {
     if rest == 0.0 { rest.copysign(left) } else { rest }
 }
 
-/// If one of the numbers is NaN, the result is NaN, other than in Rust.
+/// If one of the numbers is NaN, the result is NaN, unlike in Rust.
 fn extreme(left: f64, right: f64, pick: fn(f64, f64) -> f64) -> f64 {
     if left.is_nan() || right.is_nan() {
         f64::NAN

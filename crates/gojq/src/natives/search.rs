@@ -31,7 +31,8 @@ pub(super) fn rows() -> Vec<Row> {
     ]
 }
 
-/// Counts the steps of an index: an array as index is searched for everywhere, and an index into a text counts characters.
+/// Counts the steps of an index. An array as index is searched for at all places of the value. An index into a text
+/// counts characters.
 fn lookup<'a>(budget: &Budget<'_>, base: &Val<'a>, key: &Val<'a>) -> Out<'a, ()> {
     if key.as_list().is_some() {
         return meeting(budget, base, key);

@@ -102,7 +102,7 @@ fn setpath<'a>(budget: &Budget<'_>, mut value: Val<'a>, path: &Val<'a>, new: &Va
     }
 }
 
-/// Marks all places, and then removes them: in between the indexes of an array must not change.
+/// Marks all places first, and removes them only then, because the indexes of an array must not change in between.
 fn delpaths<'a>(budget: &Budget<'_>, mut value: Val<'a>, paths: &Val<'a>) -> Out<'a> {
     let Some(list) = paths.as_list() else {
         return Err(Exn::from(say::with("delpaths", &value, paths)));
@@ -131,7 +131,7 @@ fn delpaths<'a>(budget: &Budget<'_>, mut value: Val<'a>, paths: &Val<'a>) -> Out
     Ok(cleaned.unwrap_or(value))
 }
 
-/// Puts a value at a path, or a hole, which only replaces existing values.
+/// Puts a value at a path. The value may be a hole, which only replaces existing values.
 fn put<'a>(value: &mut Val<'a>, keys: &[Val<'a>], new: &Val<'a>, copied: &mut usize) -> Res<'a, ()> {
     let Some((key, rest)) = keys.split_first() else {
         *value = new.clone();

@@ -17,7 +17,7 @@ use crate::records::Recorder;
 /// The largest number of runs to record at once.
 const MOST: u32 = 1000;
 
-/// What is recorded from now on.
+/// The runs to record from now on.
 #[derive(Debug, Deserialize)]
 pub struct Wish {
     hook: Option<String>,
@@ -26,7 +26,7 @@ pub struct Wish {
     runs: Option<String>,
 }
 
-/// Has the next runs of a hook recorded.
+/// Records the next runs of a hook.
 pub async fn record(doors: &Loop, recorder: &Recorder, form: Wish) -> Response {
     let runs = form.runs.as_deref().unwrap_or("1");
     let Some(runs) = runs.parse().ok().filter(|runs| *runs <= MOST) else {

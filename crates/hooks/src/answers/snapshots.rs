@@ -22,7 +22,7 @@ pub async fn hook_list(doors: &Loop, format: Format) -> Result<Reply, Unanswered
     Ok(document(format, &hooks.keys().collect::<Vec<_>>()))
 }
 
-/// The ways to snapshots.
+/// The sources of snapshots, and the way in which secrets are shown.
 #[derive(Debug, Clone, Copy)]
 pub struct Snapshots<'a> {
     pub doors: &'a Loop,
@@ -33,7 +33,7 @@ pub struct Snapshots<'a> {
 }
 
 impl Snapshots<'_> {
-    /// The snapshots of the global hooks. Hooks of modules are all shown, these only with a snapshot.
+    /// The snapshots of the global hooks. Hooks without a snapshot are left out here, but not among a module's hooks.
     pub async fn of_global_hooks(&self, format: Format) -> Result<Reply, Unanswered> {
         let mut hooks = hooks(self.doors, Owner::Global).await?.unwrap_or_default();
         hooks.retain(|_, bindings| !bindings.is_empty());
@@ -62,7 +62,7 @@ impl Snapshots<'_> {
         })
     }
 
-    /// A hook without a binding has none, which is shown as null.
+    /// The snapshots of each hook; null for a hook without a binding.
     fn snapshots_by_hook(&self, hooks: HookMonitors) -> Value {
         let shown = hooks.into_iter().map(|(hook, bindings)| {
             let snapshots = if bindings.is_empty() {
@@ -79,7 +79,7 @@ impl Snapshots<'_> {
         let mut shown = Map::new();
         for (binding, id) in bindings {
             let monitor = self.monitors.and_then(|monitors| monitors.describe(id));
-            // Of bindings with the same name the first is shown.
+            // If several bindings have the same name, only the first is shown.
             if let Some(monitor) = monitor
                 && !shown.contains_key(binding.as_str())
             {

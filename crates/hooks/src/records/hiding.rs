@@ -30,7 +30,7 @@ pub struct Inputs {
     pub secrecy: HookSecrecy,
     /// The bindings whose objects are Secrets.
     pub secret_bindings: BTreeSet<String>,
-    /// The places of contexts about a single Secret.
+    /// The positions of the contexts that are about a single Secret, in the list of contexts.
     pub secret_contexts: BTreeSet<usize>,
 }
 
@@ -83,7 +83,7 @@ impl Masks<'_> {
         self.told.mask(document);
     }
 
-    /// A text without a form.
+    /// A text that is masked as it is, because it has no known format.
     fn content(&self, text: &str) -> Content {
         let shown = self.text(text);
         Content {
@@ -98,7 +98,7 @@ impl Masks<'_> {
         if *dropped == 0 {
             return content;
         }
-        // The end may be a part of a secret.
+        // The last line may end in a part of a secret.
         let whole = content.text.rfind('\n').map_or(0, |at| at + 1);
         Content {
             text: content.text[..whole].to_owned(),
@@ -199,7 +199,7 @@ fn gather(before: &Value, after: &Value, found: &mut BTreeSet<String>) {
     }
 }
 
-/// Collects the texts and numbers of a secret, and the text that they are in base64.
+/// Collects the texts and numbers of a secret, and the decoded form of texts that are base64.
 fn leaves(secret: &Value, found: &mut BTreeSet<String>) {
     match secret {
         Value::Null | Value::Bool(_) => {}

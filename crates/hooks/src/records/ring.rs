@@ -80,7 +80,7 @@ fn surplus(kept: &[(String, u64)], more: u64, limits: Limits) -> &[(String, u64)
     &kept[..fits.unwrap_or(kept.len())]
 }
 
-/// Whether this is the identifier of a record, and so no path.
+/// Whether the text is the identifier of a record, and therefore not a path.
 fn is_id(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-')
 }
@@ -90,7 +90,7 @@ impl Ring {
         Self { dir, limits }
     }
 
-    /// Writes a record, after the deletion of the oldest if there is no room.
+    /// Writes a record. If there is no room, the oldest records are deleted before.
     pub(super) fn keep(&self, id: &str, text: &[u8]) -> Result<(), NotKept> {
         let bytes = text.len() as u64;
         if bytes > self.limits.bytes {

@@ -18,11 +18,11 @@ use crate::layer::sha256;
 const GET: &str = "apt-get";
 const CACHE: &str = "apt-cache";
 const HELPER: &str = "/usr/lib/apt/apt-helper";
-/// The keys that sign Debian, at the place where a Debian keeps them.
+/// The keys that sign Debian's lists of packages, at the path that Debian systems use.
 const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 
-/// Apt as root drops to another user for downloads, and that user may not enter our folder. This option makes apt stay
-/// root.
+/// If apt runs as root, it switches to another user for downloads, and that user may not enter our folder. This option
+/// makes apt stay root.
 const SANDBOX: &str = "APT::Sandbox::User=root";
 
 #[derive(Debug, Error)]

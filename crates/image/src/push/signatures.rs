@@ -17,8 +17,8 @@ use signing::{BUNDLE, PAYLOAD, PREDICATE, SIGNATURE, Signer, SigningError};
 /// Our own signature documents are smaller; a larger one is not read.
 const MOST_BYTES: i64 = 1 << 20;
 
-/// Sends each of the two forms that is missing. Returns the manifests that refer to the image, which the referrers tag
-/// of some registries must list.
+/// Sends the signature in each of the two forms that the registry lacks. Returns the manifests that refer to the image.
+/// The referrers tag, which some registries need, must list them.
 pub(super) async fn send(
     client: &Client,
     signer: &Signer,

@@ -10,7 +10,7 @@ use super::Kind;
 
 /// How long the last list replaces a missing answer. After that the kinds count as unknown.
 const PATIENCE: Duration = Duration::from_mins(5);
-/// A group version that is neither listed nor found at its own path is gone if this is still so after this time.
+/// A group version counts as gone after this time in which it was neither listed nor found at its own path.
 const GONE_AFTER: Duration = Duration::from_secs(15);
 
 /// The kinds of a group version in one answer.

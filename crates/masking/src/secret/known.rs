@@ -1,7 +1,7 @@
 //! The known secrets, and their masking in texts.
 //!
-//! The output of a program or hook may quote its input. So every text is searched for the secrets of this moment: as they
-//! are, in JSON, in base64, and line by line. Must never be printed itself.
+//! The output of a program or hook may quote its input. So every text is searched for the secrets of this moment: as
+//! they are, in JSON, in base64, and line by line. Must never be printed itself.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -69,7 +69,7 @@ impl Known {
         self.by_start.is_empty()
     }
 
-    /// The text with its secrets masked. Overlapping ones are replaced together.
+    /// The text with its secrets masked. Overlapping secrets are replaced together.
     pub fn masked<'text>(&self, text: &'text str) -> Cow<'text, str> {
         if self.is_empty() || text.len() < SHORTEST {
             return Cow::Borrowed(text);
@@ -93,7 +93,7 @@ impl Known {
         Cow::Owned(shown)
     }
 
-    /// The places at which a secret begins, each with the length of the longest one there.
+    /// The places at which a secret begins, each with the length of the longest secret there.
     fn found<'a>(&'a self, text: &'a str) -> impl Iterator<Item = (usize, usize)> + 'a {
         let windows = text.as_bytes().windows(SHORTEST).enumerate();
         windows.filter_map(move |(at, window)| {

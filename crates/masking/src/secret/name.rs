@@ -116,8 +116,8 @@ fn words(name: &str) -> Vec<String> {
     words
 }
 
-/// Whether a word begins here: at a capital letter behind a small one, at the last of several capital letters, and where
-/// digits begin or end.
+/// Whether a word begins here: at a capital letter behind a small one, at the last of several capital letters, and
+/// where digits begin or end.
 fn is_border(before: char, letter: char, after: Option<char>) -> bool {
     let ends_capitals = before.is_uppercase() && after.is_some_and(char::is_lowercase);
     letter.is_uppercase() && (before.is_lowercase() || ends_capitals)

@@ -1,6 +1,6 @@
 //! The questions to one registry about the versions of packages.
 //!
-//! Must never ask a registry again that was out of reach a moment ago.
+//! Must never ask a registry again shortly after it was out of reach.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -47,12 +47,12 @@ struct Silence {
     again: Again,
     /// Whether other questions to this registry would end in the same way.
     is_general: bool,
-    /// Whether the time for questions is over, so that the others were not asked.
+    /// Whether the time for questions is over, so that the remaining questions are not asked.
     is_late: bool,
 }
 
 impl Silence {
-    /// The answer for a package that was not asked about after this.
+    /// The answer for another package, about which the registry was not asked after this silence.
     fn of_another(&self) -> Self {
         let mut other = self.clone();
         other.again.unasked = self.is_late;

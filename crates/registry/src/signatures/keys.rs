@@ -41,7 +41,7 @@ pub enum KeysError {
         /// The number of keys.
         found: usize,
     },
-    /// One of the keys cannot be used, and so none is.
+    /// One of the keys cannot be used, so no key is used.
     #[error("cannot use key {number} of the text")]
     Unusable {
         /// The number of the key, from 1.

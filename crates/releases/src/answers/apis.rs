@@ -24,7 +24,7 @@ use crate::revisions::{self, Revision};
 /// The number of records that are in memory at the same time.
 const AT_ONCE: usize = 4;
 
-/// The outdated kinds for a version of Kubernetes; without one for the running version.
+/// The outdated kinds for the given version of Kubernetes, or for the running version if none is given.
 pub async fn outdated_kinds(
     doors: &Loop,
     charts: Option<&Charts>,
@@ -59,7 +59,7 @@ pub async fn outdated_kinds(
     Ok(document(format, &report))
 }
 
-/// Notes for each row whether the chart of now renders its kind.
+/// Notes in each row whether the present chart renders the kind of the row.
 async fn look_at_charts(doors: &Loop, charts: &Charts, rows: &mut [OutdatedRow]) -> Result<(), Unanswered> {
     let mut rendered: BTreeMap<String, Result<Option<BTreeSet<KindName>>, String>> = BTreeMap::new();
     for row in rows {
@@ -124,7 +124,7 @@ async fn records(charts: &Charts, deployed: Vec<Revision>) -> (Vec<(Revision, Us
     (read, unread)
 }
 
-/// The outdated kinds, those that are gone first, without a look at the charts.
+/// The outdated kinds, without a look at the charts. Kinds that are gone come first.
 async fn judged(
     charts: &Charts,
     apis: &Apis,

@@ -52,7 +52,8 @@ impl fmt::Debug for Versions {
 }
 
 impl Charts {
-    /// Names the helm hooks that modules wait for. Helm is one step of a module, and its hooks may take all of its time.
+    /// Names the helm hooks that modules wait for. A helm call is one step of a module, and its hooks may take all of the
+    /// time.
     pub async fn tell_hooks(&self, reports: &mut [ModuleReport]) {
         let waiting = reports.iter_mut().filter(|report| report.state == "Releasing");
         let told = waiting.map(async |report| {
@@ -61,7 +62,7 @@ impl Charts {
                 report.waits_for = run.to_string();
             }
         });
-        // Without an answer the step is told alone.
+        // Without an answer in time, the report names only the step.
         let _ = timeout(PATIENCE, join_all(told)).await;
     }
 }

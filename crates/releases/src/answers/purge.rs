@@ -28,8 +28,8 @@ enum Unconfirmed {
     OnTrial { name: String, names: String },
 }
 
-/// Confirms removals, if the confirmation matches the held ones.
-/// It is their number, or the names of those to confirm.
+/// Confirms held removals. `said` is the number of held removals, or the names of the removals to confirm.
+/// Nothing is confirmed if `said` does not match the held removals.
 pub async fn confirm(doors: &Loop, said: &str) -> Response {
     match confirmed(doors, said).await {
         Ok(Ok(names)) => text(

@@ -1,4 +1,4 @@
-//! Lets an upgrade that the operator holds go on, for a person. The person's word is stored on the release, where the
+//! Lets a held upgrade go on, because a person confirms it. The confirmation is stored on the release, where the
 //! operator finds it at the module's next run; nothing else is changed.
 
 use addon_core::failure::Failure;
@@ -35,7 +35,7 @@ pub(crate) enum Reason {
     Field(Refused),
 }
 
-/// Why an upgrade is not let go on.
+/// Why a held upgrade cannot go on.
 #[derive(Debug, Error)]
 pub enum ConfirmError {
     #[error("no object is let go")]

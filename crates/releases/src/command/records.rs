@@ -49,7 +49,7 @@ impl RecordRepair {
             return Err(EditError::Cluster(foreign(&release)));
         }
         let records: Vec<Record> = stored.iter().map(|stored| stored.record.clone()).collect();
-        // A person does not see another helm, either.
+        // A person cannot see, either, whether another helm is at work.
         let examined = examine(&release, &records, Purpose::Removal, OtherHelm::Possible);
         let left = if examined.is_lossy {
             runtime

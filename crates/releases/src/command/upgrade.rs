@@ -1,4 +1,4 @@
-//! `module upgrade`: the reason for which an upgrade is held, and the word of a person that lets it go on.
+//! `module upgrade`: the reason for which an upgrade is held, and a person's confirmation that lets it go on.
 
 use std::fmt::Write as _;
 

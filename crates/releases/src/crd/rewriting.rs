@@ -79,7 +79,7 @@ fn about_object(
     }
 }
 
-/// The API resource for its objects: in the storage version if that is served, else in any served one.
+/// The API resource of the CRD's objects: in the storage version if that is served, else in any served version.
 fn resource_of(crd: &DynamicObject) -> ApiResource {
     let spec = &crd.data["spec"];
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();

@@ -71,12 +71,12 @@ struct Inner {
     releases: Mutex<BTreeMap<String, Release>>,
     quarrels: Mutex<Quarrels>,
     questions: Questions,
-    /// Told when revisions or their objects become known.
+    /// The channel for the news that revisions or their objects became known.
     changed: watch::Sender<()>,
 }
 
 impl Lookout {
-    /// A lookout that is not started yet. Sights of releases go through the door.
+    /// A lookout that is not started yet. It reports the states of releases on the channel `door`.
     pub fn new(monitors: &Monitors, cluster: &Cluster, settings: Settings, door: mpsc::Sender<Event>) -> Self {
         Self(Arc::new(Inner {
             monitors: monitors.clone(),
@@ -240,7 +240,8 @@ impl Watch {
         }
     }
 
-    /// Takes all waiting changes. Each turn leads to the present state, so an older one does no harm.
+    /// Takes over all helm Secrets that the watch has seen. Each waiting turn leads to the present state, so a turn
+    /// that is older does no harm.
     fn take_in(&mut self) {
         for (name, view) in self.watches.seen(RELEASES) {
             self.saw_secret(&name, Some(view));
@@ -332,7 +333,7 @@ impl Watch {
         let dirty = std::mem::take(&mut self.dirty);
         let inner = Arc::clone(&self.inner);
         let mut releases = inner.releases();
-        // Few kinds in many releases: `collect` would sort all mentions of them.
+        // Many releases mention few kinds. `collect` would sort all of the mentions.
         let mut kinds = BTreeSet::<&KindName>::new();
         kinds.extend(releases.values().flat_map(Release::kinds));
         self.posts.want(&kinds, now, &mut self.errands);

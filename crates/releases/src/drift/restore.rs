@@ -87,8 +87,8 @@ pub async fn put_right(
     Ok(PutRight::default())
 }
 
-/// Where the object of a manifest is. None for a document without an object, and for a kind that is not served: the
-/// runs of modules notice that it is absent.
+/// The place of a manifest's object. None for a document without an object, and for a kind that is not served: the runs
+/// of modules notice that the object is absent.
 fn place_of(cluster: &Cluster, manifest: &Value, apis: &Apis) -> Option<ObjectPlace> {
     let key = key_of(manifest)?;
     let kind = apis.kind(&key.api_version, &key.kind)?;

@@ -42,7 +42,7 @@ pub async fn look(cluster: Cluster, lookout: Lookout, board: Board) {
             }
         }
         tokio::select! {
-            // The lookout, which is held here, keeps its end of the channel.
+            // This is never an error: the lookout, which is held here, keeps the sender.
             _ = changes.changed() => {
                 sleep(SETTLED).await;
                 changes.mark_unchanged();
@@ -74,7 +74,7 @@ async fn judged(
     unasked.retain(|kind, _| !warnings.contains_key(kind));
     warnings.extend(super::warnings(cluster, &unasked, &apis).await);
     let served = super::served(cluster, &all, warnings, &apis).await;
-    // The announcements are those of Kubernetes 1.
+    // The announced ends of kinds are those of Kubernetes 1, so nothing is judged for another version.
     let version = apis.version.parse().ok();
     Ok(version.map_or_else(Vec::new, |version| in_use(releases, version, &served)))
 }

@@ -1,5 +1,5 @@
 //! The records of before: helm's records as they were before the operator rewrote them, each in a Secret beside the
-//! record. Must never change a record of before, nor delete one: it goes with the record.
+//! record. Must never change or delete a record of before: Kubernetes deletes it with its owner, the record.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use super::unserved::Unserved;
 
 /// The type of the Secrets with records of before.
 const BEFORE: &str = "addon-operator/release-before";
-/// The annotation with the objects that the record named by kinds of the past.
+/// The annotation with the objects that the record named by kinds that are no longer served.
 const AMENDED: &str = "addon-operator/amended";
 /// The number of objects in the annotation.
 const TOLD: usize = 50;
@@ -31,7 +31,7 @@ pub struct Amendment {
     pub objects: String,
 }
 
-/// Keeps the contents of a record in a Secret that is deleted with it.
+/// Keeps the contents of a record in a Secret that is deleted with the record.
 pub(super) async fn keep_before(cluster: &Cluster, record: &Secret, unserved: &[Unserved]) -> Result<(), RequestError> {
     let of = &record.metadata;
     let name = format!("{}.before", of.name.clone().unwrap_or_default());
@@ -55,7 +55,7 @@ pub(super) async fn keep_before(cluster: &Cluster, record: &Secret, unserved: &[
     };
     let (attempt, api) = (cluster.attempt("create", "secrets", &name), cluster.secrets());
     match cluster.ask(attempt, api.create(&PostParams::default(), &before)).await {
-        // It holds what helm wrote, before an earlier change of ours.
+        // An earlier change by the operator has kept the contents that helm wrote.
         Err(error) if error.is_conflict() => Ok(()),
         created => created.map(drop),
     }
@@ -95,7 +95,7 @@ fn told(unserved: &[Unserved]) -> String {
     words.join(", ")
 }
 
-/// The release and the revision of a record of before, by the name of its Secret.
+/// The release and the revision of a record of before, read from the name of its Secret.
 fn record_of(name: &str) -> Option<(String, u32)> {
     let name = name.strip_prefix("sh.helm.release.v1.")?.strip_suffix(".before")?;
     let (release, revision) = name.rsplit_once(".v")?;

@@ -13,7 +13,7 @@ use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use serde_json::value::{RawValue, to_raw_value};
 
-/// Far more than fits into a Secret. The limit keeps a crafted one from filling the memory.
+/// Far more than fits into a Secret. The limit keeps a crafted record from filling the memory.
 const CONTENT_LIMIT: u64 = 64 << 20;
 
 /// The fields of a release as unparsed JSON, because values may be nested deeper than the operator's parser allows.

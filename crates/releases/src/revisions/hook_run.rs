@@ -73,7 +73,7 @@ struct LastRun {
     started_at: String,
 }
 
-/// The helm hook that the unfinished newest revision of a release is at. `limit` is helm's time limit.
+/// The helm hook that the newest revision of a release waits for, if it is unfinished. `limit` is helm's time limit.
 pub async fn running_hook(cluster: &Cluster, release: &str, limit: Duration) -> Result<Option<HookRun>, RequestError> {
     let newest = revisions::newest_revision(cluster, release).await?;
     let Some(revision) = newest.filter(|revision| revision.newest.status.is_unfinished()) else {

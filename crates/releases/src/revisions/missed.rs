@@ -18,8 +18,9 @@ use super::unserved::{self, served};
 use crate::revisions::records::remade;
 use objects::key::{self, ObjectKey, key_of};
 
-/// The objects of the release that the last good revision and later ones name, and that the newest one does not. They
-/// are read by `acting`, with the rights of the release's account. An object that it may not read is left out.
+/// The objects of the release that the last good revision or a later one names, and that the newest revision does not
+/// name. `acting` reads the objects with the rights of the release's account. An object that the account may not read
+/// is left out.
 pub async fn missed(
     cluster: &Cluster,
     newest: &Revision,
@@ -41,7 +42,7 @@ pub async fn missed(
         .filter_map(|object| Some(key::identity(cluster, &key_of(&object)?, apis)))
         .collect();
     let mut missed = Vec::new();
-    // Of an object in several records the latest counts.
+    // If several records name an object, the latest record counts.
     for object in earlier.iter().rev().flat_map(|manifest| served(manifest, &fates)) {
         let Some(key) = key_of(&object) else { continue };
         let is_new = known.insert(key::identity(cluster, &key, apis));
@@ -61,7 +62,8 @@ async fn has(cluster: &Cluster, release: &str, key: &ObjectKey, apis: &Apis) -> 
     }
 }
 
-/// The object by its name alone, by which helm deletes it. Whole objects of several records may not fit into one.
+/// The object with nothing but its name, which is enough for helm to delete it. The whole objects of several records
+/// may not fit into one record.
 fn bare(key: &ObjectKey) -> Value {
     let mut metadata = json!({"name": key.name});
     if let Some(namespace) = &key.namespace {
@@ -70,7 +72,8 @@ fn bare(key: &ObjectKey) -> Value {
     json!({"apiVersion": key.api_version, "kind": key.kind, "metadata": metadata})
 }
 
-/// The records from the last revision on that was deployed once, in order; all of them if there is none.
+/// The last record whose revision was ever deployed, and all later records, in order. All records if there is no such
+/// record.
 fn since_last_good<'a>(release: &str, records: &'a [Stored]) -> Vec<&'a Stored> {
     let is_good = |stored: &Stored| {
         let payload = stored.record.payload.as_ref().ok();

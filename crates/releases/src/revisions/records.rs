@@ -110,7 +110,7 @@ fn contents(secret: &Secret) -> Result<Content, String> {
     decode(&bytes.0).map_err(|error| error.to_string())
 }
 
-/// The facts in a record's contents. Helm ends in a panic where one is missing.
+/// The facts in a record's contents. Helm panics if one of them is missing.
 fn payload(content: &Content) -> Result<Payload, String> {
     let lacks = |field: &str| format!("it has no field '{field}'");
     let release = text(content, "name");
@@ -140,7 +140,8 @@ fn restate(content: &mut Content, status: Status) -> io::Result<()> {
     Ok(())
 }
 
-/// All records of a release: the Secrets that helm takes for them, and those with a name that helm would give.
+/// All records of a release: the Secrets that helm takes for its records, and the Secrets with a name that helm gives
+/// to its records.
 pub async fn records(cluster: &Cluster, release: &str) -> Result<Vec<Stored>, RequestError> {
     let (api, mut params, mut names) = (cluster.secrets(), ListParams::default().limit(PAGE), Vec::new());
     loop {
@@ -228,8 +229,8 @@ async fn rewrite_record(
     cluster.ask(attempt, replaced).await.map(drop)
 }
 
-/// Keeps a copy under a name and with labels that helm does not look for. One with the same contents exists already if
-/// the operator was killed in between.
+/// Keeps a copy under a name and with labels that helm does not look for. A copy with the same contents exists already
+/// if the operator was killed before it deleted the record.
 async fn keep_aside(cluster: &Cluster, secret: &Secret) -> Result<(), RequestError> {
     let of = &secret.metadata;
     let data = secret.data.iter().flatten();
@@ -259,7 +260,8 @@ async fn keep_aside(cluster: &Cluster, secret: &Secret) -> Result<(), RequestErr
     }
 }
 
-/// Deletes a record of which a copy is kept, if it is still the same. The record of before an amendment stays.
+/// Deletes a record of which a copy is kept, unless the record has changed. If it was amended, its record of before
+/// stays.
 async fn drop_record(cluster: &Cluster, secret: &Secret) -> Result<(), RequestError> {
     let name = secret.metadata.name.clone().unwrap_or_default();
     let ownerless = json!({"ownerReferences": null});

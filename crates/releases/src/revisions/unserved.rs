@@ -1,7 +1,8 @@
-//! Objects in a stored revision whose kinds the API server no longer serves. Helm can then neither upgrade nor remove the
-//! release: a kind without a served version has no objects any more, and others live on under another version.
+//! Objects in a stored revision whose kinds the API server no longer serves. Helm can then neither upgrade nor remove
+//! the release. A kind without any served version has no objects any more; objects of other kinds exist under another
+//! version.
 //!
-//! It rewrites the record alone, never an object, and keeps the record of before beside it. A kind that may be served
+//! It rewrites only the record, never an object, and keeps the record of before beside it. A kind that may be served
 //! counts as served.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -59,8 +60,9 @@ pub(super) async fn unserved(cluster: &Cluster, manifest: &str, apis: &Apis) -> 
     amended(manifest, &fates).map_or_else(|_| Vec::new(), |(_, unserved)| unserved)
 }
 
-/// Rewrites the record of a revision so that it names only kinds that are served, and the missed objects. Returns the
-/// objects that it named otherwise; nothing is written if there are neither.
+/// Rewrites the record of a revision so that it names only kinds that are served, and names the missed objects, too.
+/// Returns the objects that were not served as the record named them. Without such objects and without missed objects,
+/// nothing is written.
 pub async fn amend(
     cluster: &Cluster,
     revision: &Revision,
@@ -117,8 +119,8 @@ pub(super) async fn fates(cluster: &Cluster, manifests: impl IntoIterator<Item =
         .collect()
 }
 
-/// Those of the kinds that are not served. A group version that is not listed at all is asked for: an API server
-/// that has just started leaves out what it does not know yet.
+/// The kinds that are not served. If a group version is not listed at all, the API server is asked for it: a server
+/// that has just started leaves out the group versions that it does not know yet.
 pub async fn gone(cluster: &Cluster, kinds: BTreeSet<KindName>, apis: &Apis) -> BTreeSet<KindName> {
     let missing = kinds
         .into_iter()

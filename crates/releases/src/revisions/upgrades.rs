@@ -31,7 +31,7 @@ pub const HELD: &str = "addon-operator/held";
 pub const CONFIRMED: &str = "addon-operator/confirmed";
 /// The annotation with an upgrade that waits because of a field that nobody can change.
 pub const REFUSED: &str = "addon-operator/refused";
-/// The annotation with the objects that a person has let go for the next upgrade, joined by commas.
+/// The annotation with the objects that the next upgrade may replace, because a person permits it; joined by commas.
 pub const REPLACEABLE: &str = "addon-operator/replaceable";
 
 /// The revision that helm would upgrade from.
@@ -124,7 +124,7 @@ pub async fn allow(cluster: &Cluster, revision: &Revision, held: &Held) -> Resul
     annotate(cluster, revision, &json!({CONFIRMED: held.digest})).await
 }
 
-/// Notes that a person lets these objects go for the next upgrade.
+/// Notes that a person permits the next upgrade to replace these objects.
 pub async fn allow_replacement(
     cluster: &Cluster,
     revision: &Revision,
@@ -151,7 +151,7 @@ async fn annotate(cluster: &Cluster, revision: &Revision, annotations: &Value) -
         .map(drop)
 }
 
-/// Annotations about a held upgrade: these, and none of an earlier one.
+/// These annotations about a held upgrade. Other annotations, which are about an earlier one, are removed.
 pub(super) fn holding(mut annotations: Value) -> Value {
     for key in [HELD, CONFIRMED, REFUSED, REPLACEABLE] {
         if annotations.get(key).is_none() {
@@ -161,7 +161,7 @@ pub(super) fn holding(mut annotations: Value) -> Value {
     annotations
 }
 
-/// The objects in an annotation. A text that names none counts for nothing.
+/// The objects in an annotation. A part of the text that names no object is ignored.
 pub(super) fn replaceable(text: &str) -> Vec<Replaceable> {
     text.split(',')
         .filter_map(|text| Replaceable::parse(text).ok())

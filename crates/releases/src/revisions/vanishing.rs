@@ -1,5 +1,5 @@
-//! Objects in a stored revision whose group version the API server has just ceased to serve. Helm takes 404 for an object that is
-//! deleted, and would leave these behind.
+//! Objects in a stored revision whose group version the API server has just ceased to serve. Helm takes the answer 404
+//! for a sign that the object is deleted, and would leave these objects behind.
 //!
 //! An API server that has just started may answer 404, too. So nothing is rewritten here, and a version must never count as gone.
 
@@ -14,7 +14,8 @@ use super::unserved::{kind_of, manifests};
 use crate::revisions;
 use objects::key::flat;
 
-/// Refuses to have helm remove the objects of a revision while a version of theirs vanishes.
+/// Fails, so that helm does not remove the revision's objects, if the API server has just ceased to serve their
+/// version.
 pub async fn refuse_vanishing_of(cluster: &Cluster, revision: &Revision, apis: &Apis) -> Result<(), Failure> {
     if apis.vanishing.is_empty() {
         return Ok(());
@@ -28,7 +29,7 @@ pub async fn refuse_vanishing_of(cluster: &Cluster, revision: &Revision, apis: &
     refuse_vanishing(&revision.release, &objects, apis)
 }
 
-/// Refuses to have helm act on these objects of a release while a version of theirs vanishes.
+/// Fails, so that helm does not act on these objects, if the API server has just ceased to serve a version of them.
 pub fn refuse_vanishing(release: &str, objects: &[Value], apis: &Apis) -> Result<(), Failure> {
     let mut versions = objects.iter().filter_map(kind_of).map(|kind| kind.api_version);
     let vanishing = versions.find(|version| apis.vanishing.contains(version));

@@ -22,7 +22,7 @@ struct Seen {
 }
 
 impl Vigil {
-    /// Takes over the newest revision of a release. Returns how long it has been like this.
+    /// Takes over the newest revision of a release. Returns how long it has been unfinished and unchanged.
     pub fn see(&mut self, release: &str, newest: Option<&Revision>, now: Instant) -> Duration {
         let Some(revision) = newest.filter(|revision| revision.newest.status.is_unfinished()) else {
             self.0.remove(release);

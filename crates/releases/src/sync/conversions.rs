@@ -23,7 +23,7 @@ use jobs::unless;
 use objects::ensure::{Ensured, ensure_object};
 use objects::key::flat;
 
-/// The result for each release. Only a cancellation is an error of the whole.
+/// The result for each release. Only a cancellation makes the whole call fail.
 pub async fn ensure(
     tools: &Tools,
     of: &[Conversions],

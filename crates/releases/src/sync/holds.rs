@@ -33,7 +33,7 @@ pub struct Past {
 }
 
 impl Past {
-    /// Whether no other job of this life has worked on the release.
+    /// Whether no other job of this process has worked on the release.
     pub(super) fn is_first(&self) -> bool {
         self.jobs <= 1
     }

@@ -31,7 +31,7 @@ impl Sync<'_> {
         Ok(rendered)
     }
 
-    /// The labels of the revision that a helm makes which starts now.
+    /// The labels of the revision that helm makes if it starts at the time `started`.
     pub(super) fn labels_of_new(&self, started: u64) -> BTreeMap<String, String> {
         let rendered = self.facts.rendered.as_ref();
         let checksum = rendered.map(|rendered| self.partial(&rendered.checksum));
@@ -87,8 +87,8 @@ impl Sync<'_> {
         Ok(revisions::marks::note_config(&self.tools.ground.cluster, revision, self.config).await?)
     }
 
-    /// Writes the marks on the deployed revision, whose lack only costs the next sync some work. An error if the revision is
-    /// not deployed: helm ends well even if its last write was refused.
+    /// Writes the marks on the deployed revision. If they cannot be written, the next sync only has more work. It is an
+    /// error if the revision is not deployed: helm ends well even if its last write was refused.
     pub(super) async fn mark_upgraded(&self, upgraded: &helm::Upgraded) -> Result<(), Failure> {
         let (cluster, release) = (&self.tools.ground.cluster, self.facts.release.as_str());
         let remarks = self.remarks_on(&upgraded.manifest);

@@ -21,8 +21,8 @@ use crate::revisions::{self, Revision};
 use objects::key::ObjectKey;
 
 impl Sync<'_> {
-    /// Takes the view of the watches, if no other job of this life has worked on the release; otherwise reads the release.
-    /// After a restart with nothing changed, that spares the reads of every release.
+    /// Takes the view of the watches, if no other job of this process has worked on the release; otherwise reads the
+    /// release. So after a restart with nothing changed, no release has to be read.
     pub(super) async fn see(&mut self) -> Result<(), Failure> {
         let sight = if self.hold.is_first() {
             self.tools.lookout.sight(&self.facts.release).await

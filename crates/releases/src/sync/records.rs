@@ -147,7 +147,8 @@ impl Sync<'_> {
         Ok(is_repaired)
     }
 
-    /// Whether damaged records explain that helm failed before its work. They are repaired now.
+    /// Repairs damaged records, if they may be the reason why helm failed before its work. Returns whether a record was
+    /// repaired.
     pub(super) async fn is_repaired_after(&mut self, error: &HelmError) -> Result<bool, Failure> {
         let is_suspect = matches!(error, HelmError::Failed { .. }) && self.hold.torn;
         if !is_suspect || self.facts.records != Records::Unread {

@@ -1,4 +1,4 @@
-//! Warnings about webhooks of a release that would keep the operator from its own objects. Must never change the release.
+//! Warnings about webhooks of a release that would intercept the operator's own writes. Must never change the release.
 
 use addon_core::operator::event::SyncAction;
 use addon_core::release::interception;
@@ -26,8 +26,8 @@ impl Sync<'_> {
         }
     }
 
-    /// The warnings about the release as this work leaves it. Without a rendering they are those that the revision is marked
-    /// with.
+    /// The warnings about the release after this work. Without a rendering they are the warnings that are marked on the
+    /// revision.
     pub(super) fn remarks(&self, action: SyncAction) -> Vec<String> {
         match (action, &self.revision) {
             (SyncAction::Unchanged, Some(revision)) => revision.remarks.clone(),

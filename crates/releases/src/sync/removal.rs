@@ -29,7 +29,7 @@ use jobs::acting::Acting;
 use jobs::unless;
 use objects::key;
 
-/// Removes a release of the operator's. One that does not exist is a success. Returns the changes of helm's
+/// Removes one of the operator's releases. If it does not exist, that is a success. Returns the changes to helm's
 /// records.
 pub async fn delete(tools: &Tools, release: &str, cancel: &CancellationToken) -> Result<Reworked, Failure> {
     let outcome = Box::pin(remove(tools, release, cancel)).await;
@@ -94,8 +94,8 @@ async fn remove(tools: &Tools, release: &str, cancel: &CancellationToken) -> Res
     Ok(reworked(&mut hold))
 }
 
-/// Repairs the records before helm reads them: it would leave behind the ones that it cannot read, with their objects.
-/// Returns the kinds of which objects may stay, if the newest record is lost.
+/// Repairs the records before helm reads them: helm would leave behind the records that it cannot read, with their
+/// objects. Returns the kinds of which objects may stay, if the newest record is lost.
 async fn examine(tools: &Tools, facts: &mut Facts, hold: &mut Past) -> Result<Option<Kinds>, Failure> {
     if facts.newest.is_none() {
         return Ok(None);
@@ -114,8 +114,8 @@ fn reworked(hold: &mut Past) -> Reworked {
     }
 }
 
-/// Makes helm able to remove all that the release has: takes webhooks away that would refuse the removal, and amends the record. Returns
-/// the objects that the record named otherwise.
+/// Prepares the removal, so that helm can remove all objects of the release: deletes webhooks that would refuse the
+/// removal, and amends the record. Returns the objects that were not served as the record named them.
 async fn prepare(
     tools: &Tools,
     acting: &Acting<'_>,
@@ -128,7 +128,8 @@ async fn prepare(
     unless(cancel, amend(tools, revision, &missed, &apis)).await
 }
 
-/// The served APIs of now, with all versions in the revision: a list that is a few seconds old may have one that is gone since.
+/// The served APIs, asked anew, because a version in a list that is a few seconds old may be gone since. Fails if a
+/// version in the revision has just ceased to be served.
 async fn certain_apis(tools: &Tools, revision: &Revision) -> Result<Arc<Apis>, Failure> {
     tools.ground.cluster.forget_apis();
     let apis = tools.ground.cluster.apis().await?;
@@ -154,8 +155,8 @@ async fn missed(tools: &Tools, acting: &Acting<'_>, revision: &Revision, apis: &
     Ok(missed)
 }
 
-/// Rewrites the record that helm would remove the release by, if it names kinds that are no longer served, or too few
-/// objects.
+/// Rewrites the record by which helm would remove the release, if the record names kinds that are no longer served, or
+/// too few objects.
 async fn amend(tools: &Tools, revision: &Revision, missed: &[Value], apis: &Apis) -> Result<Vec<String>, Failure> {
     let unserved = crate::revisions::unserved::amend(&tools.ground.cluster, revision, missed, apis).await?;
     Ok(told(&revision.release, &unserved))

@@ -1,7 +1,7 @@
 //! Upgrades that would have to change a field that the API server lets nobody change: takes the object away if the core
 //! permits it, or notes on the newest revision that the upgrade is held.
 //!
-//! Must never delete an object for which the core names no such way.
+//! Must never delete an object unless the core permits its replacement.
 
 use addon_core::failure::Failure;
 use addon_core::release::refusal::{self, Obstacle, REPLACE, Refused, Way};
@@ -17,13 +17,13 @@ use crate::revisions::upgrades;
 use jobs::unless;
 
 impl Sync<'_> {
-    /// Fails like the same upgrade before, if that was refused, the object in its way is still there, and no person has
-    /// let the object go.
+    /// Fails with the failure of the last try, if the same upgrade was refused, the object in its way still exists, and
+    /// no person has permitted to replace the object.
     pub(super) async fn fail_as_before(&mut self) -> Result<(), Failure> {
         let Some(revision) = &self.revision else {
             return Ok(());
         };
-        // The permission counts for all of this upgrade, although a new revision bears it no more.
+        // The permission counts for all tries of this upgrade, although a new revision has no note of it.
         self.allowed.extend(revision.allowed.iter().cloned());
         let Some(refused) = revision.refused.clone() else {
             return Ok(());
@@ -65,7 +65,7 @@ impl Sync<'_> {
         let acting = unless(self.cancel, self.acting()).await?.cluster();
         let uid = unless(self.cancel, async { Ok(replacement::uid_at(acting, &place).await?) }).await?;
         let Some(uid) = uid else {
-            // An object that is gone is in nobody's way.
+            // An object that is gone does not block the upgrade.
             return if is_first {
                 unless(self.cancel, self.observe()).await
             } else {

@@ -1,5 +1,5 @@
-//! The webhook configurations of a release that is removed. They go first: helm would remove them among all other objects,
-//! and a webhook without a server would refuse its writes until then.
+//! The webhook configurations of a release that is removed. They are deleted first. Helm would delete them somewhere
+//! among the other objects, and until then a webhook that has lost its server would refuse helm's writes.
 //!
 //! Must never touch an object of another kind.
 
@@ -24,7 +24,7 @@ pub(super) async fn withdraw(
 ) -> Result<(), Failure> {
     let release = revision.release.as_str();
     let manifest = revisions::manifest(&tools.ground.cluster, revision).await?;
-    // Helm itself tells of a manifest that is no YAML.
+    // Helm itself reports a manifest that is no YAML.
     let objects = objects_of(release, &manifest).unwrap_or_default();
     let goes = objects
         .iter()
@@ -41,7 +41,7 @@ pub(super) async fn withdraw(
                 info!(release, object = %key, "the webhooks of the release are removed first");
             }
             Ok(false) => {}
-            // Helm may have to do without the right, too.
+            // Helm may lack the right, too.
             Err(error) if error.is_forbidden() => {
                 warn!(release, object = %key, error = %Chain(&error), "the webhooks of the release cannot be removed first");
             }

@@ -1,5 +1,5 @@
-//! New webhook configurations that an upgrade leaves out until their servers are up: before, they would refuse the writes by
-//! which helm and the operator work. The job then fails, and a later try applies them.
+//! New webhook configurations that an upgrade leaves out until their servers are up. Applied earlier, they would refuse
+//! the writes of helm and of the operator. The job then fails, and a later try applies them.
 //!
 //! Must never leave out a configuration that is in the cluster, or one that may let the operator's own writes pass.
 
@@ -86,8 +86,8 @@ impl Sync<'_> {
         Ok(withheld)
     }
 
-    /// The digest to note on a revision without the withheld configurations. It differs from this one, so that the next try
-    /// finds a change; it is the same if there are none.
+    /// The digest to note on a revision without the withheld configurations. It differs from `digest`, so that the next
+    /// try finds a change. If no configuration is withheld, it is `digest` itself.
     pub(super) fn partial(&self, digest: &str) -> String {
         if self.withheld.is_empty() {
             return digest.to_owned();

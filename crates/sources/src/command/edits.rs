@@ -101,7 +101,7 @@ impl Plan {
         &self.edit
     }
 
-    /// The ConfigMap's name and namespace, for people.
+    /// The ConfigMap's name and namespace and the API server, for people.
     pub(crate) fn place(&self) -> String {
         edit::place(&self.cluster, &self.config_map)
     }
@@ -112,7 +112,7 @@ impl Plan {
     }
 }
 
-/// The text of the key with the change. A text that says so already stays as it is, with its comments.
+/// The text of the key with the change. A text that already has the change stays as it is, with its comments.
 fn edited(text: &str, module: &str, deed: Deed, digest: Option<&ImageDigest>) -> Result<String, SourceEditError> {
     let sources = source::parse(text)?;
     let known = sources.iter().find(|(name, _)| name.as_str() == module);

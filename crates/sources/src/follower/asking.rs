@@ -1,4 +1,4 @@
-//! The questions of a follower to the registry of its source, and the news that come of the answers.
+//! The questions of a follower to the registry of its source, and the news that follow from the answers.
 //!
 //! Must never use a login for another registry than the one that the source names.
 

@@ -1,6 +1,6 @@
 //! The versions that a follower has had: the record of them, the kept files, and the return to the last good version.
 //!
-//! Must never take a version for the one in use whose files were not handed over.
+//! A version whose files were not handed over must never count as the version in use.
 
 use std::collections::BTreeSet;
 
@@ -49,7 +49,7 @@ impl Follower {
         }
     }
 
-    /// Hands the kept files of a version over. False if there are none.
+    /// Hands over the kept files of a version. False if there are none.
     async fn use_kept(&mut self, target: &Target) -> bool {
         loop {
             let used = self.bring_back(target).await;
@@ -80,7 +80,7 @@ impl Follower {
         Ok(true)
     }
 
-    /// Keeps the files of the version in use, and of the good one, in Secrets.
+    /// Keeps the files of the version in use, and of the last good version, in Secrets.
     pub(super) async fn keep_copies(&self) {
         let versions: BTreeSet<&ImageDigest> = [&self.record.running, &self.record.good]
             .into_iter()
@@ -98,7 +98,7 @@ impl Follower {
         }
     }
 
-    /// Drops the files of versions that are neither in use nor wanted for a return. No step may run with them.
+    /// Drops the files of versions that are neither in use nor wanted for a return. No step may run with these files.
     pub(super) async fn drop_old(&self) {
         let (record, name) = (self.record.clone(), self.taker.module.clone());
         let is_needed = move |module: &str, digest: Option<&str>| {
@@ -112,7 +112,7 @@ impl Follower {
         blocking::run(move || library.sweep(|module, digest| is_needed(module, Some(digest)))).await;
     }
 
-    /// Gives a bad version up, and returns to the last good one.
+    /// Gives up the bad version in use, and returns to the last good version.
     pub(super) async fn give_back(&mut self, error: String) {
         let bad = self
             .record

@@ -1,6 +1,6 @@
 //! A version on its way into use: fetched, checked, noted in the cluster, and handed to the core.
 //!
-//! Must never hand a version over before a life after a kill would know it.
+//! Must never hand over a version that is not on record: a process that starts after a kill has to know the version.
 
 use std::time::Duration;
 
@@ -59,7 +59,7 @@ impl Follower {
         let before = self.record.clone();
         self.record.repository = Some(self.source.repository.clone());
         self.record.take(target.clone());
-        // A life after a kill has to know the version before the module runs with it.
+        // A process that starts after a kill has to know the version before the module runs with it.
         if !self.write_record().await {
             self.record = before;
             return Err(TakeError::NotWritten);

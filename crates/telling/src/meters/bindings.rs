@@ -118,12 +118,12 @@ impl Meters {
         self.add(&cluster::WATCH_REPLACED, [gvr, namespace], 1.0);
     }
 
-    /// Sets how long nothing has shown that a watch works, beyond the allowed bound.
+    /// Sets the time since the last sign that a watch works. Called only when this time exceeds the bound.
     pub fn watch_stale(&self, kind: &str, namespace: &str, age: Duration) {
         self.set(&cluster::KUBE_WATCH_STALE, [kind, namespace], age.as_secs_f64());
     }
 
-    /// Removes that series, because the watch works or has ended.
+    /// Removes the series of [`Meters::watch_stale`], because the watch works or has ended.
     pub fn watch_fresh(&self, kind: &str, namespace: &str) {
         self.end(&cluster::KUBE_WATCH_STALE, [kind, namespace]);
     }

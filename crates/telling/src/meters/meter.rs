@@ -94,7 +94,8 @@ pub const BUCKETS: [f64; 14] = [
 /// A metric with `N` labels.
 #[derive(Debug)]
 pub struct Meter<K, const N: usize> {
-    /// The name without prefix. It need not be unique: both programs may have a metric with the name and other labels.
+    /// The name without prefix. It need not be unique: each program may have a metric of the same name with other
+    /// labels.
     pub name: &'static str,
     /// The unit of the samples.
     pub unit: Unit,

@@ -160,7 +160,8 @@ impl Announcer {
         }
     }
 
-    /// Announces a part that was skipped so that other modules could go on.
+    /// Announces a part that does not work as wanted, while other modules go on: a late module, configuration that
+    /// cannot be kept or read, a slowed hook, or old values that serve for a hook.
     fn passed_over(&mut self, notice: &Notice) -> Option<Announcement> {
         match notice {
             Notice::ModuleLate { module, waits_for } => {

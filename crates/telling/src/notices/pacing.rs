@@ -12,7 +12,7 @@ use super::announcements::Announcement;
 
 /// The pause between two Events with the same subject and reason.
 const PAUSE: Duration = Duration::from_mins(1);
-/// A subject without news for this long is forgotten, as the API server deletes its Events.
+/// A subject without news for this long is forgotten, because the API server deletes its Events after that time, too.
 const MEMORY: Duration = Duration::from_hours(1);
 
 /// Recent and waiting announcements.

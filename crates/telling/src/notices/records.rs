@@ -113,7 +113,7 @@ pub(super) fn hooks_configured(owner: &Owner, bindings: &[(HookId, usize)]) {
     }
 }
 
-/// A run with the labels of each program's log.
+/// The fields of a run in log records, under the names that each program uses.
 pub(super) struct Run<'a> {
     hook: &'a str,
     module: Option<&'a str>,
@@ -298,7 +298,7 @@ pub(super) fn purge_failed(release: &str, failure: &Failure, retry_in: Duration)
 }
 
 pub(super) fn module_blocked(module: &ModuleName, failure: &Failure) {
-    // Files from a registry that have not come yet come by themselves.
+    // Files that are not pulled from the registry yet arrive without the help of a person, so this is no error.
     if failure.class == Class::Unavailable {
         return info!(
             module = module.as_str(),

@@ -100,7 +100,8 @@ impl Spool {
         }
     }
 
-    /// Waits for the next records to write; with the last of them returns the number of lost ones.
+    /// Waits for the next records to write. If the queue is empty after that, it also returns the number of lost
+    /// records.
     fn next(&self) -> (Vec<u8>, usize) {
         let mut queue = self.queue();
         queue.is_writing = false;

@@ -133,7 +133,7 @@ fn kubelet(node: &Node) -> serde_json::Value {
         "podLogsDir": node.place("logs"),
         "imagePullCredentialsVerificationPolicy": "NeverVerify",
         "serializeImagePulls": false,
-        // The disk and the memory of the machine are not the node's to tidy up.
+        // The node must not clean up the disk and the memory of the machine.
         "imageGCHighThresholdPercent": 100,
         "evictionHard": {
             "memory.available": "0%", "nodefs.available": "0%", "nodefs.inodesFree": "0%",

@@ -1,7 +1,7 @@
 //! The control groups of nodes: one in each hierarchy of the machine, with all pods of the node below.
 //!
-//! A group belongs to the folder of a control plane, and its name tells the folder. So the groups of a dead owner are
-//! known by the folder that no process owns. Only empty groups can be removed, and the kernel checks that.
+//! A group belongs to the folder of a control plane, and its name tells the folder. If no process owns the folder, the
+//! owner of the group is dead. Only empty groups can be removed, and the kernel checks that.
 
 use std::io;
 use std::path::{Path, PathBuf};

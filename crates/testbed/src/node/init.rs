@@ -1,9 +1,9 @@
 //! The first process of a node: it makes the node's namespaces, starts the programs, and starts again those that end.
 //!
 //! There are two processes. The first makes a PID namespace, which holds only for its children. The second is process 1
-//! of that namespace: it gets namespaces for mounts and for the host name, and then takes part in nothing but the life
-//! of its children. The kernel kills each of them when its parent ends, and with process 1 all processes of the node
-//! end, containers too. Neither may have a second thread, because a namespace belongs to a thread.
+//! of that namespace: it gets namespaces for mounts and for the host name, and then only starts its children and reaps
+//! them. The kernel kills each of these processes when its parent ends, and with process 1 all processes of the node
+//! end, containers too. Neither of the two may have a second thread, because a namespace belongs to a thread.
 #![expect(
     clippy::disallowed_methods,
     reason = "the process that starts others must be the one that made their namespaces"
@@ -70,7 +70,8 @@ fn say(line: &str) {
 fn begin(file: &Path) -> Result<ExitStatus, InitError> {
     space::detach(UnshareFlags::NEWPID).map_err(InitError::Detach)?;
     let mut command = Command::new("/proc/self/exe");
-    // The pipe breaks when this process ends. So the second one notices an end before it asked the kernel for a signal.
+    // The pipe breaks when this process ends. So the second process notices that end even if it has not yet asked the
+    // kernel for a signal.
     command.arg("node-init").arg(file).stdin(Stdio::piped());
     let mut child = command.spawn().map_err(InitError::Fork)?;
     let pipe = child.stdin.take();
@@ -106,11 +107,12 @@ fn die_with_parent() -> Result<(), InitError> {
     }
 }
 
-/// Folders of the machine that programs of a node write to, wherever their own folders are: they get empty ones here.
+/// Folders of the machine to which programs of a node write even if they are configured with other folders. The node
+/// has empty folders in their place.
 const OWN: [&str; 3] = ["/run", "/var/lib", "/var/log"];
 
-/// Settings of the machine's kernel that a kubelet would change, with the values that it wants. It finds them in files
-/// that stand in the place of the settings.
+/// Settings of the machine's kernel that a kubelet would change, with the values that the kubelet wants. For the node
+/// each setting is replaced by a file with this value.
 const SETTINGS: [(&str, &str); 6] = [
     ("/proc/sys/kernel/keys/root_maxbytes", "25000000"),
     ("/proc/sys/kernel/keys/root_maxkeys", "1000000"),
@@ -130,7 +132,7 @@ fn furnish() -> Result<(), InitError> {
     };
     let all = MountPropagationFlags::REC;
     mount_change("/", all | MountPropagationFlags::PRIVATE).map_err(failed("/"))?;
-    // A kubelet may be told that mounts of a container are seen by others.
+    // A pod may demand that mounts of its container are seen outside of the container.
     mount_change("/", all | MountPropagationFlags::SHARED).map_err(failed("/"))?;
     mount("proc", "/proc", "proc", MountFlags::empty(), None).map_err(failed("/proc"))?;
     for place in OWN {

@@ -49,7 +49,8 @@ pub fn obstacle() -> Option<String> {
     refused_namespaces().or_else(overlaid_folder)
 }
 
-/// The answer of the kernel to the namespaces of a node, if it refuses them: an ordinary container has root without the rights.
+/// The error of the kernel if it refuses the namespaces of a node. In an ordinary container root lacks the right to
+/// make them.
 fn refused_namespaces() -> Option<String> {
     let mut command = process::command("unshare");
     command.args(["--mount", "--net", "--pid", "--fork", "true"]);
@@ -61,7 +62,7 @@ fn refused_namespaces() -> Option<String> {
     Some(format!("root may not make namespaces here ({refused})"))
 }
 
-/// Whether the temporary folder is an overlay itself, in which containerd cannot make others.
+/// Whether the temporary folder is on an overlay, in which containerd cannot make other overlays.
 fn overlaid_folder() -> Option<String> {
     const OVERLAY: u64 = 0x794c_7630;
     let folder = std::env::temp_dir();

@@ -1,5 +1,5 @@
-//! The client certificate that the API server shows to webhooks. It shows it to all of them, and a webhook may check
-//! it.
+//! The client certificate that the API server shows to webhooks. All admission webhooks get the same certificate, and a
+//! webhook may check it.
 //!
 //! Only admission webhooks get it. For conversion webhooks the API server has no such setting.
 

@@ -63,9 +63,10 @@ impl Recipe {
     fn start(&self, log: fs::File) -> Result<Bound, ComponentError> {
         let start = || {
             let mut command = process::command(&self.program);
-            // etcd also reads its flags from environment variables, and other programs look there for clusters.
+            // The environment is empty, because etcd also reads its flags from variables, and other programs look there
+            // for a cluster.
             command.env_clear().env("PATH", environment::path());
-            // Memory is there, and processors are few: the heap may grow more between two collections.
+            // There is enough memory, but there are few processors. So the heap may grow more between two collections.
             command.env("GOGC", "400");
             command.args(&self.arguments).current_dir(&self.folder);
             command

@@ -211,7 +211,8 @@ fn server_flags(folder: &Path, ports: &Ports, pods: Pods) -> Vec<String> {
     ])
 }
 
-/// The address on which programs listen: with a node all of their network namespace, which no route leads into.
+/// The address on which programs listen. With a real node they listen on all addresses of their network namespace, into
+/// which no route leads.
 fn address_in(pods: Pods) -> Ipv4Addr {
     match pods {
         Pods::Running => Ipv4Addr::UNSPECIFIED,
@@ -227,7 +228,8 @@ fn advertised(pods: Pods) -> Ipv4Addr {
     }
 }
 
-/// How the API server writes its address into the endpoints of the Service `kubernetes`, which takes none on loopback.
+/// How the API server writes its address into the endpoints of the Service `kubernetes`: not at all if the address is
+/// on loopback, which endpoints refuse.
 fn reconciler(pods: Pods) -> &'static str {
     match pods {
         Pods::Running => "lease",

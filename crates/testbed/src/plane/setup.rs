@@ -110,8 +110,8 @@ pub(super) fn link(folder: &Path, tools: &Tools) -> io::Result<()> {
 /// The first address of the range for Services: that of the API server.
 const SERVICE: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 
-/// Writes the API server's certificate and key, and the public key that checks tokens of service accounts: they are
-/// signed with the same key, so that no other has to be made.
+/// Writes the API server's certificate and key, and the public key that checks tokens of service accounts. The tokens
+/// are signed with the API server's key, so that no second key has to be made.
 fn write_certificate(folder: &Path, advertised: Ipv4Addr) -> io::Result<()> {
     let (authority, key) = (
         Authority::new("testbed").map_err(io::Error::other)?,

@@ -49,7 +49,8 @@ async fn carry(mut body: Incoming, asked: Asked, shared: Arc<Shared>, mut sender
             }
             Fate::Broken => return sender.abort(Broken),
             Fate::Dead => {
-                // The connection stays open. The upstream's is closed, but the client is not told.
+                // The connection of the client stays open. The connection to the API server is closed, but the client
+                // is not told.
                 drop(body);
                 return std::future::pending().await;
             }

@@ -13,7 +13,7 @@ use super::answer::{Answer, whole};
 /// The change of the group's entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Change {
-    /// The group is stale: the API server could not ask its server, and shows none of its resources.
+    /// The group is stale: the API server could not ask the group's server, and shows none of the group's resources.
     Stale(String),
     Lost(String),
 }

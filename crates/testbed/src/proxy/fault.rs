@@ -66,7 +66,7 @@ pub struct Fault {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Aimed {
     pub of: Of,
-    /// The number of matching requests of which one is hit.
+    /// Only requests whose number among all requests is a multiple of this are hit.
     pub every: u64,
     pub fault: Fault,
 }

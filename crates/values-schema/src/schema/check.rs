@@ -23,7 +23,7 @@ pub(super) enum Path<'a> {
 }
 
 impl Path<'_> {
-    /// Whether a name on the path marks a secret. The name of the root is the module's.
+    /// Whether a name on the path marks a secret. The name of the root does not count: it is the module's.
     fn names_secret(&self) -> bool {
         match self {
             Self::Root(_) => false,
@@ -48,8 +48,8 @@ impl fmt::Display for Path<'_> {
 pub(super) struct Findings {
     errors: Vec<String>,
     known: BTreeSet<String>,
-    /// The number of checks that were made. If all alternatives fail, the mistakes of the one with the most checks are
-    /// reported.
+    /// The number of checks that were made. If all alternatives fail, the mistakes of the alternative with the most
+    /// checks are reported.
     checks: usize,
 }
 

@@ -41,7 +41,7 @@ impl Files {
     }
 }
 
-/// The paths of the files that a text refers to. A text that cannot be read refers to none.
+/// The paths of the files that a text refers to. A text that cannot be read refers to no file.
 ///
 /// The list may be too long: references in examples and defaults are included.
 pub fn references(path: &str, text: &str) -> BTreeSet<String> {

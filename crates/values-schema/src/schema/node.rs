@@ -42,7 +42,7 @@ pub(super) struct Node {
     pub(super) one_of: Vec<Self>,
     pub(super) not: Option<Box<Self>>,
     pub(super) dependencies: BTreeMap<String, Dependency>,
-    /// Whether the schema explicitly marks the value as a secret, or as none.
+    /// Whether the schema explicitly marks the value as a secret (true) or as no secret (false).
     pub(super) secret: Option<bool>,
     /// Whether the node has `x-extend`.
     pub(super) extends: bool,

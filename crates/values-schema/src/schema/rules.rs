@@ -14,10 +14,10 @@ use super::node::Node;
 use cost::Budget;
 use program::{Outcome, Program};
 
-/// The cost limit of all rules of one schema in one check, in steps and parts of values. An API server grants as much to
-/// one expression, in similar units, and ten times as much to all expressions of an object. But this much takes up to
-/// half a second already, for which the writer of the values has to wait. Comparing 300 items with each other takes two
-/// thirds of it.
+/// The cost limit of all rules of one schema in one check, in steps and parts of values. An API server grants as much
+/// to one expression, in similar units, and ten times as much to all expressions of an object. Our limit is not higher,
+/// because it already allows half a second of work, for which the writer of the values has to wait. Comparing 300 items
+/// with each other takes two thirds of the limit.
 const BUDGET: u64 = 1_000_000;
 
 /// One CEL rule.
@@ -58,8 +58,8 @@ pub(super) fn has_some(node: &Node, is_such: fn(&Rule) -> bool) -> bool {
     node.rules.iter().flatten().any(is_such) || node.properties.values().any(|node| has_some(node, is_such))
 }
 
-/// The messages of the broken rules. Those of properties come before those of their object. If a rule cannot be
-/// evaluated, only that is reported.
+/// The messages of the broken rules. Messages of properties come before those of their object. If a rule cannot be
+/// evaluated, only this error is reported.
 pub(super) fn broken(node: &Node, value: &Value, before: Option<&Value>) -> Vec<String> {
     let mut messages = Vec::new();
     match collect(node, value, before, &Budget::new(BUDGET), &mut messages) {

@@ -10,7 +10,8 @@ use serde_json::{Map, Value};
 use super::Schemas;
 use super::node::{Dependency, Items, Node, Others};
 
-/// Whether the keywords of a node mark a secret. In this order: `x-secret`, the format `password`, `writeOnly`.
+/// Whether the keywords of a node mark a secret. `x-secret` decides; without it the format `password` or `writeOnly`
+/// marks a secret.
 pub(super) fn said_by(node: &Map<String, Value>) -> Option<bool> {
     let said = |(name, value): (&String, &Value)| name.eq_ignore_ascii_case("x-secret").then(|| value.as_bool())?;
     let is = |key: &str, value: Value| node.get(key) == Some(&value);
@@ -53,7 +54,7 @@ impl<'a> DocumentPlace<'a> {
         'a: 'b,
     {
         let mut place = self.at_key(step);
-        // The place behind the last item is secret if all items are.
+        // The place behind the last item is secret if all items are secret.
         let index = step.parse().ok().or((step == "-").then_some(usize::MAX));
         place
             .nodes

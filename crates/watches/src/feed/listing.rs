@@ -111,7 +111,7 @@ impl Feed {
         yield_now().await;
     }
 
-    /// One page. A reader is told early of an answer that does not come.
+    /// Reads one page. If the answer is late, a reader is told before the timeout.
     async fn page(&mut self, next: &str) -> Result<Vec<u8>, Trouble> {
         let is_read = self.source.selection.is_read;
         let mut page = pin!(self.source.page(next));
@@ -144,7 +144,7 @@ impl Feed {
             self.shared.observe(&Observation::Holds { labels, objects });
         }
         if self.source.selection.is_read {
-            // Only its watch shows that it works: each break is followed by a list.
+            // Only the watch shows that a reader's connection works, because each break is followed by a list.
             return self.read(Answer::List(version)).await;
         }
         self.recovered();

@@ -79,7 +79,7 @@ impl Feed {
         Failure::new(Class::Invalid, report)
     }
 
-    /// The text of a filter's error. It quotes the input, so for a Secret it is replaced.
+    /// The text of a filter's error. The text quotes the object, so for a Secret it is replaced.
     fn shown<'a>(&self, error: &'a str) -> &'a str {
         let resource = &self.source.selection.resource;
         match (resource.group.as_str(), resource.plural.as_str()) {

@@ -26,7 +26,7 @@ impl Health {
 }
 
 impl Ledger {
-    /// Whether no watch of a target has a trouble, or has been silent for longer than the bound.
+    /// Whether every watch of a target is without an error, and has shown within the bound that no change is missing.
     pub(crate) fn brings_all(&self, key: Key, bound: Duration) -> bool {
         let is_its = |feed: &&Feed| feed.subscribers.iter().any(|subscriber| subscriber.key == key);
         let mut feeds = self.feeds.values().filter(is_its);

@@ -31,12 +31,13 @@ pub(crate) enum Outlet {
     Namespaces(mpsc::UnboundedSender<Moved>),
     /// A part of the operator that watches for itself.
     Own(mpsc::UnboundedSender<Turned>),
-    /// To a part of ours that reads states instead of changes.
+    /// A part of the operator that reads states instead of changes.
     Reader(Arc<dyn Reader>),
 }
 
 impl Target {
-    /// The gate that a change has to pass, with the evidence; none for a change that passes without one, or is not wanted at all.
+    /// The gate that a change has to pass, with the evidence; none if there is no gate, or if the core did not ask for
+    /// the change.
     pub(super) fn gate_for(&self, change: &Change) -> Option<(&Gate, Evidence)> {
         let Outlet::Core(events, Some(gate)) = &self.outlet else {
             return None;

@@ -46,7 +46,7 @@ impl Ledger {
         self.read_targets(id).map(|(reader, _)| Arc::clone(reader)).collect()
     }
 
-    /// All objects that a reader of them sees; nothing if one of them cannot be read.
+    /// All objects of a watch, as its reader sees them; `None` if an object cannot be read, or if there is no reader.
     pub(crate) fn objects(&self, id: PartId) -> Option<Vec<Json>> {
         let (_, target) = self.read_targets(id).next()?;
         let sightings = target.snapshot.sightings(id)?.into_iter();

@@ -102,7 +102,8 @@ impl Ledger {
             .collect()
     }
 
-    /// The objects of settled targets for a new one: from a target whose lens shows enough, else whole objects.
+    /// The objects for a new target, from a settled target: from one whose lens shows enough, else from one that keeps
+    /// whole objects.
     pub(crate) fn known(&self, id: PartId, lens: &Lens) -> Option<(Arc<Lens>, Vec<Sighting>)> {
         let feed = self.feeds.get(&id)?;
         let settled = feed.subscribers.iter().filter(|s| matches!(s.stage, Stage::Settled));

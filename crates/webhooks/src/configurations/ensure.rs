@@ -1,8 +1,9 @@
 //! Publishes the webhooks in the API server: certificates, listeners and configurations, in an order in which no
 //! request fails.
 //!
-//! The API server trusts the next authority before a certificate of it is served, and gets the address of a listener
-//! only after that has answered the operator's own request. It is called repeatedly, and does nothing without a change.
+//! The API server trusts the next authority before a certificate of that authority is served. It gets the address of a
+//! listener only after the listener has answered the operator's own request. Publishing is repeated often, and does
+//! nothing without a change.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;

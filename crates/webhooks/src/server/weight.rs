@@ -1,11 +1,11 @@
-//! An estimate of the memory that a parsed document needs, from above, before it is parsed.
+//! An upper estimate of the memory that a document needs once it is parsed.
 
 /// An object with its first field: a map allocates room for eleven fields at once.
 const OBJECT: usize = 640;
 /// A further field or item, with the spare room of a list.
 const VALUE: usize = 80;
 
-/// Counts punctuation outside of texts. Whether the body is valid JSON is found out by the parser.
+/// Counts punctuation outside of texts. The parser finds out whether the body is valid JSON.
 pub(super) fn weight(body: &[u8]) -> usize {
     let (mut weight, mut in_text, mut escaped) = (body.len(), false, false);
     for byte in body {

@@ -1,7 +1,7 @@
 //! The answer of an executable with several hooks to `hook config`: the configurations of all its hooks.
 //!
-//! It is JSON, which a library writes. Must never lose a hook: if a configuration cannot be read, the error names the
-//! hook by its number.
+//! The answer is JSON, which a library writes. Must never lose a hook: if a configuration cannot be read, the error
+//! names the hook by its number.
 
 use std::fmt;
 
@@ -297,7 +297,7 @@ fn hook(value: &Value, kind: HookKind) -> Result<HookConfig, ConfigError> {
     v1::read(&without_nothing(value), kind, Dialect::Batch)
 }
 
-/// Whether this is the line of an answer to `hook list` that counts the hooks.
+/// Whether this answer to `hook list` has a line that counts the hooks.
 pub fn lists_hooks(printed: &str) -> bool {
     let counts = printed.match_indices("Found ").filter_map(|(at, found)| {
         let rest = &printed[at + found.len()..];

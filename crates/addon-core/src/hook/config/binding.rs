@@ -7,13 +7,13 @@ use crontab::schedule::Crontab;
 use names::{BindingName, QueueName};
 use serde::{Deserialize, Serialize};
 
-/// A condition on snapshots, without which an event makes no run.
+/// A condition on snapshots. An event makes a run only if the condition is met.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Condition {
     /// The bindings whose snapshots are looked at.
     pub snapshots: Vec<BindingName>,
-    /// The jq filter that judges them; `None`: one of the snapshots must have an object.
+    /// The jq filter that judges the snapshots; `None`: one of the snapshots must have an object.
     pub jq_filter: Option<String>,
 }
 
@@ -27,15 +27,15 @@ pub struct ScheduleBinding {
     pub crontab: Crontab,
     /// Whether a failed run is ignored instead of retried.
     pub allow_failure: bool,
-    /// The deadline of a run; `None` for the hook's or the policy's.
+    /// The deadline of a run; `None`: the deadline of the hook or of the policy.
     pub timeout: Option<Duration>,
-    /// The bindings whose snapshots the contexts include, those of the binding's group included.
+    /// The bindings whose snapshots the contexts include. All bindings of the same group are among them.
     pub include_snapshots_from: Vec<BindingName>,
     /// The queue of the binding's runs.
     pub queue: QueueName,
     /// The group. Bindings of a group share one context.
     pub group: Option<String>,
-    /// The condition without which the hook does not run.
+    /// The condition that must be met for the hook to run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub when: Option<Condition>,
 }
@@ -73,7 +73,7 @@ pub struct KubernetesBinding {
     pub jq_filter: Option<String>,
     /// Whether a failed run is ignored instead of retried.
     pub allow_failure: bool,
-    /// The deadline of a run; `None` for the hook's or the policy's.
+    /// The deadline of a run; `None`: the deadline of the hook or of the policy.
     pub timeout: Option<Duration>,
     /// The names of the objects; empty for all.
     pub names: Vec<String>,
@@ -83,13 +83,13 @@ pub struct KubernetesBinding {
     pub fields: Vec<FieldRequirement>,
     /// The namespaces of the objects; `None` for all.
     pub namespaces: Option<NamespaceSelector>,
-    /// The bindings whose snapshots the contexts include, those of the binding's group included.
+    /// The bindings whose snapshots the contexts include. All bindings of the same group are among them.
     pub include_snapshots_from: Vec<BindingName>,
     /// The queue of the binding's runs.
     pub queue: QueueName,
     /// The group. Bindings of a group share one context.
     pub group: Option<String>,
-    /// The condition without which a change makes no run.
+    /// The condition that must be met for a change to make a run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub when: Option<Condition>,
 }
@@ -200,7 +200,7 @@ pub struct AdmissionBinding {
     pub name: BindingName,
     /// The group. Bindings of a group share one context.
     pub group: Option<String>,
-    /// The bindings whose snapshots the contexts include, those of the binding's group included.
+    /// The bindings whose snapshots the contexts include. All bindings of the same group are among them.
     pub include_snapshots_from: Vec<BindingName>,
     /// The failure policy.
     pub failure_policy: FailurePolicy,
@@ -208,7 +208,7 @@ pub struct AdmissionBinding {
     pub side_effects: SideEffects,
     /// The time that the API server waits, in seconds.
     pub timeout_seconds: i64,
-    /// The deadline of a run; `None` for the hook's or the policy's.
+    /// The deadline of a run; `None`: the deadline of the hook or of the policy.
     pub timeout: Option<Duration>,
     /// Conditions on requests.
     pub match_conditions: Vec<MatchCondition>,
@@ -240,10 +240,10 @@ pub struct ConversionBinding {
     pub crd_name: String,
     /// The conversions that the hook can do.
     pub conversions: Vec<ConversionRule>,
-    /// The deadline of a run; `None` for the hook's or the policy's.
+    /// The deadline of a run; `None`: the deadline of the hook or of the policy.
     pub timeout: Option<Duration>,
     /// The group. Bindings of a group share one context.
     pub group: Option<String>,
-    /// The bindings whose snapshots the contexts include, those of the binding's group included.
+    /// The bindings whose snapshots the contexts include. All bindings of the same group are among them.
     pub include_snapshots_from: Vec<BindingName>,
 }

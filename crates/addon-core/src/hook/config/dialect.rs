@@ -1,9 +1,9 @@
-//! The two dialects of a v1 configuration: that of people, who answer `--config`, and that of the library with which
-//! several hooks are built into one executable.
+//! The two dialects of a v1 configuration. People write the first one, for hooks that answer `--config`. The library
+//! that builds several hooks into one executable writes the second one.
 //!
-//! Must never hold more than the differences of the two. The library's dialect is not written by people, so it gives no
-//! warnings: empty fields count as absent, and unknown fields of a newer library are accepted, except fields that would
-//! select fewer objects.
+//! Must never hold more than the differences of the two dialects. The library's dialect is not written by people, so it
+//! gives no warnings: empty fields count as absent, and unknown fields of a newer library are accepted, except fields
+//! that would select fewer objects.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -107,8 +107,8 @@ impl Dialect {
     }
 }
 
-/// The stages in the library's dialect. The library knows only modules, so for a global hook its stages around a release
-/// are the stages around all modules.
+/// The stages in the library's dialect. The library knows only modules. For a global hook, the library's stages around
+/// a release mean the stages around all modules.
 fn batch_stages(kind: HookKind) -> &'static [(&'static str, Stage)] {
     match kind {
         HookKind::Global => &[

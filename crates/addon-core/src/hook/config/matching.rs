@@ -1,7 +1,7 @@
 //! The selection of objects by a binding, decided without an API server.
 //!
-//! In a cluster the API server selects; this is its rule for objects that are only given, as in tests of modules. Must
-//! never be used to narrow the answer of an API server.
+//! In a cluster the API server selects the objects. This file applies the same rule to objects that come from no API
+//! server, as in tests of modules. Must never be used to narrow the answer of an API server.
 
 use serde_json::Value;
 

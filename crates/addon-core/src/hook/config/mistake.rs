@@ -44,7 +44,7 @@ const SHOWN: usize = 20;
 /// The number of characters of a mistake that are shown.
 const LONGEST: usize = 400;
 
-/// A single mistake as it is, several as a list.
+/// The text of a single mistake, or a list of several mistakes.
 pub(super) fn listed(problems: &[String]) -> String {
     if let [problem] = problems {
         return glimpse(problem);

@@ -1,4 +1,4 @@
-//! `settings`: limits for all runs of a hook. If a binding has its own limit, that is used.
+//! `settings`: limits for all runs of a hook. A limit of the binding takes precedence.
 
 use std::time::Duration;
 
@@ -21,7 +21,8 @@ pub(super) fn read(root: &mut Fields<'_>, reader: &mut Reader) -> Settings {
     };
     let reader = reader.at_key("settings");
     let limited = ["executionMinInterval", "executionBurst"];
-    // The two keys of the rate limit have to come together. Before `timeout` existed, they were all that `settings` had.
+    // The two keys of the rate limit must be given together. Without `timeout` they are required, as they were before
+    // `timeout` existed.
     let is_limited = !fields.has("timeout") || limited.iter().any(|key| fields.has(key));
     let rate_limit = is_limited.then(|| rate_limit(&mut fields, reader)).flatten();
     let timeout = reader.timeout(&mut fields);

@@ -27,7 +27,6 @@ const NEWER: [&str; 5] = [
     "settings",
 ];
 
-/// Reads the whole configuration.
 pub(super) fn read(value: &Value, kind: HookKind) -> Result<HookConfig, ConfigError> {
     if let Some(key) = NEWER.into_iter().find(|key| value.get(key).is_some()) {
         return Err(ConfigError::NoVersion(key));
@@ -70,7 +69,8 @@ fn schedule(mut fields: Fields<'_>, reader: &mut Reader) -> Option<ScheduleBindi
     })
 }
 
-/// Reads a binding to objects. It has no first run. The whole object is needed, because the context has its name and kind.
+/// Reads a binding to objects, which has no first run. The context has the object's name and kind, so the whole object
+/// is needed.
 fn on_kubernetes_event(mut fields: Fields<'_>, reader: &mut Reader) -> Option<KubernetesBinding> {
     let name = reader.name(name_or(&mut fields, "onKubernetesEvent"));
     let kind = fields.required_text("kind").to_owned();

@@ -14,7 +14,6 @@ use super::{ConfigError, ConfigVersion, HookConfig, HookKind, settings};
 
 const CONVERSION: &str = "kubernetesCustomResourceConversion";
 
-/// Reads the whole configuration.
 pub(super) fn read(value: &Value, kind: HookKind, dialect: Dialect) -> Result<HookConfig, ConfigError> {
     let schema = Problems::default();
     let mut root = Fields::root(value, &schema);

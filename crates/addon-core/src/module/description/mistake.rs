@@ -1,6 +1,6 @@
 //! The mistakes in `module.yaml`, each with its line and its remedy, and the fields that are ignored.
 //!
-//! Must never say of a mistake that the module can be used all the same.
+//! Must never say that the module can be used in spite of a mistake.
 
 use helm_yaml::yaml::document::Kind;
 use names::NameError;
@@ -21,7 +21,7 @@ pub enum Mistake {
         /// The line of the second document, from 1.
         line: usize,
     },
-    /// A field is a misspelling of ours.
+    /// A field is probably a misspelling of one of our fields.
     #[error("line {line}: unknown field {field}, is {meant} meant?")]
     Misspelt {
         /// The line of the misspelt field, from 1.

@@ -47,7 +47,7 @@ impl ModuleStep {
     }
 }
 
-/// The facts beside the state that the choice of the next step depends on.
+/// The facts on which the choice of the next step depends, apart from the state.
 #[derive(Debug, Clone, Copy)]
 pub struct Facts {
     /// Whether there is a chart to install.

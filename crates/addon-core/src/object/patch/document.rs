@@ -114,7 +114,7 @@ impl<'document> Fields<'document> {
 
     fn terms(&self) -> Result<Terms, BadOperation> {
         let subresource = self.said("subresource")?.map(|text| {
-            // Hooks write it with and without the slash.
+            // Hooks write the subresource with or without a slash before it.
             let name = text.strip_prefix('/').unwrap_or(&text).to_owned();
             self.segment("subresource", &name)
         });
@@ -216,7 +216,7 @@ impl<'document> Fields<'document> {
         }
     }
 
-    /// A map that is not empty, as it is or as a YAML string.
+    /// A map that is not empty. The document may have it as a map or as a YAML string.
     fn map(&self, key: &'static str) -> Result<Map<String, Value>, BadOperation> {
         match self.structure(key)? {
             Value::Object(map) if map.is_empty() => Err(self.bad(key, Problem::Empty)),
@@ -225,7 +225,7 @@ impl<'document> Fields<'document> {
         }
     }
 
-    /// The value of a key. If it is a string, the YAML in it.
+    /// The value of a key. If the value is a string, the string is parsed as YAML.
     fn structure(&self, key: &'static str) -> Result<Value, BadOperation> {
         let text = match self.keys.get(key) {
             None | Some(Value::Null) => return Err(self.bad(key, Problem::Missing)),
@@ -253,7 +253,7 @@ impl<'document> Fields<'document> {
         }
     }
 
-    /// A text that is not empty.
+    /// A text; `None` if it is absent or empty.
     fn said(&self, key: &'static str) -> Result<Option<String>, BadOperation> {
         Ok(self.text(key)?.filter(|text| !text.is_empty()))
     }
@@ -262,7 +262,7 @@ impl<'document> Fields<'document> {
         Segment::parse(text).map_err(|error| self.bad(key, error))
     }
 
-    /// A boolean. The words of YAML 1.1 for it are accepted, too.
+    /// A boolean. The words of YAML 1.1 for booleans are accepted, too.
     fn flag(&self, key: &'static str) -> Result<bool, BadOperation> {
         match self.keys.get(key).unwrap_or(&Value::Null) {
             Value::Null => Ok(false),

@@ -7,7 +7,7 @@
 pub enum Weight {
     /// Nothing is wrong.
     Normal,
-    /// Somebody should look.
+    /// A person should look at the object.
     Warning,
 }
 
@@ -31,9 +31,9 @@ impl Weight {
 /// The contents of an Event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventContents {
-    /// How much it matters.
+    /// How much the Event matters.
     pub weight: Weight,
-    /// The UID of the object that it is about; `None`: that of the object at the time of the operation.
+    /// The UID of the object that the Event is about; `None`: the UID that the object has at the time of the operation.
     pub uid: Option<String>,
     reason: String,
     message: String,

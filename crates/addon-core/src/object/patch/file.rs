@@ -7,7 +7,7 @@ use serde_json::{Deserializer, Value};
 
 use super::Unreadable;
 
-/// The documents of a stream of JSON, or else of YAML.
+/// The documents of a text: a stream of JSON or, if it is none, a stream of YAML.
 pub(super) fn documents(text: &str) -> Result<Vec<Document>, Unreadable> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let json = match json(text) {

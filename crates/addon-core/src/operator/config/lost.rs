@@ -86,7 +86,8 @@ impl Config {
             "enabled": self.flag(name),
             "maintenance": maintenance,
         });
-        // Only there, because another field would change the traces of all releases that exist.
+        // Only a module with a source gets this field, because a field for all modules would change the traces of all
+        // existing releases.
         if let Some(source) = self
             .document
             .module_sources

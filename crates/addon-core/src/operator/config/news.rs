@@ -17,7 +17,7 @@ pub(in crate::operator) struct News {
     pub(in crate::operator) global: bool,
     pub(in crate::operator) flags: BTreeSet<ModuleName>,
     pub(in crate::operator) sections: BTreeSet<ModuleName>,
-    /// Modules that people take into maintenance, or give back.
+    /// Modules that people take into maintenance, or give back to the operator.
     pub(in crate::operator) maintenance: BTreeSet<ModuleName>,
 }
 

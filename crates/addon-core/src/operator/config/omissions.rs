@@ -42,8 +42,8 @@ impl Config {
         self.sight = Sight::Missing;
     }
 
-    /// Whether a person has confirmed that this module is removed because the ConfigMap leaves it out. It holds until the
-    /// module is removed or wanted again.
+    /// Whether a person has confirmed that this module is removed because the ConfigMap leaves it out. The confirmation
+    /// holds until the module is removed or wanted again.
     pub(in crate::operator) fn is_removal_confirmed(&self, module: &ModuleName) -> bool {
         self.confirmed.contains(module)
     }

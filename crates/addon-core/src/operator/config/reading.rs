@@ -1,4 +1,4 @@
-//! The readings of the ConfigMap that have not been applied yet: all readings that come before the start is through, and
+//! The readings of the ConfigMap that have not been applied yet: all readings that come before the start is over, and
 //! later readings whose sections are still being checked against schemas.
 //!
 //! A reading is applied as a whole. After the start a newer reading replaces a waiting one. Must never let an older
@@ -17,8 +17,8 @@ use crate::operator::event::ConfigRead;
 use crate::values::Store;
 use crate::values::vetted::{Unvetted, Vetted};
 
-/// The number of readings that are kept until the first of them is applied. A standby may wait for weeks; the leader
-/// saves the last good texts.
+/// The number of readings that are kept until the first of them is applied. The number is limited, because a standby
+/// may wait for weeks. Readings may be dropped, because the leader saves the last good texts.
 const MOST_KEPT: usize = 16;
 
 /// The number of results kept for texts that break their schemas. A bad text stays in the ConfigMap until a person mends
@@ -149,8 +149,8 @@ impl Config {
         self.readings.vetting = Some(unvetted);
     }
 
-    /// Takes the results of that job. Sections whose check failed are not used. False if no job was expected, or if we
-    /// are stopping and the results are of no use.
+    /// Takes the results of the job that checked the sections. Sections whose check failed are not used. False if no
+    /// job was expected, or if we are stopping and the results are of no use.
     pub(in crate::operator) fn reading_vetted(&mut self, result: Result<Vetted, Failure>, is_stopping: bool) -> bool {
         let Some(unvetted) = self.readings.vetting.take() else {
             return false;
@@ -167,7 +167,8 @@ impl Config {
         true
     }
 
-    /// Makes the texts that were read last count again, because the module has other schemas.
+    /// Makes the operator check and apply the texts that were read last once more, because the module has other
+    /// schemas.
     pub(in crate::operator) fn files_changed(&mut self, module: &ModuleName) {
         self.vetted.remove(&module.values_key());
         self.readings.again = true;

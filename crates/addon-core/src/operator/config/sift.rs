@@ -68,7 +68,7 @@ impl Config {
         good
     }
 
-    /// Returns the applied texts that can still be used. The problems stay those of the last ConfigMap.
+    /// Returns the applied texts that can still be used. The known problems stay as they were at the last ConfigMap.
     pub(super) fn keep_fitting(&mut self, Sifted { good, problems: _ }: Sifted) -> BTreeMap<String, String> {
         self.vetted.clone_from(&good);
         good

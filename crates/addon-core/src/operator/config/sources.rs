@@ -13,12 +13,12 @@ impl Config {
         is_known.then(|| self.document.module_sources.good().cloned().unwrap_or_default())
     }
 
-    /// Whether the key with the sources is broken and was never good, so that any module may have one.
+    /// Whether the key with the sources is broken and was never good, so that any module may have a source.
     pub(in crate::operator) fn are_sources_unknown(&self) -> bool {
         self.problems.contains_key(MODULE_SOURCES) && !self.good.contains_key(MODULE_SOURCES)
     }
 
-    /// The sources that counted in the life before.
+    /// The sources that were applied in the life before.
     pub(in crate::operator) fn sources_before(&self) -> ModuleSources {
         let kept = self.kept.as_ref().map(|kept| ConfigDocument::parse(&kept.good));
         let sources = kept.and_then(|kept| kept.module_sources.good().cloned());

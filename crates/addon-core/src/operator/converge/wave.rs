@@ -12,9 +12,11 @@ pub(in crate::operator) struct Wave {
     removing: Option<ModuleName>,
     /// Groups to run, the next one first.
     groups: VecDeque<Vec<ModuleName>>,
-    /// The modules of the first group whose turn had not come when it was last looked at. None gets into this list again.
+    /// The modules of the first group whose turn had not come at the last look. A module that has left this list never
+    /// gets into it again.
     waiting: Vec<ModuleName>,
-    /// The place in the first group of a module that was not over when it was last looked at.
+    /// The place, in the first group, of a module that was not over at the last look. The next look begins at this
+    /// place.
     awaited: usize,
 }
 
@@ -60,12 +62,12 @@ impl Wave {
         self.groups.front()
     }
 
-    /// The modules of that group whose turn has not come, in their order.
+    /// The modules of the running group whose turn has not come, in their order.
     pub(in crate::operator) fn waiting_mut(&mut self) -> &mut Vec<ModuleName> {
         &mut self.waiting
     }
 
-    /// Whether all modules of that group are over. Looks first at the one that was not when this was asked last.
+    /// Whether all modules of the running group are over. Looks first at the module that was not over at the last call.
     pub(in crate::operator) fn is_group_over(&mut self, is_over: impl Fn(&ModuleName) -> bool) -> bool {
         let group = self.group().map(Vec::as_slice).unwrap_or_default();
         let (before, after) = group.split_at(self.awaited.min(group.len()));

@@ -1,5 +1,6 @@
-//! The second reading of the directories. It comes before the first removal in a life whose only reason is that no source
-//! names the module: a directory that is still being copied looks the same as a finished one.
+//! The second reading of the directories. In each life it comes before the first removal that has no other reason than
+//! that no source names the module. It is needed because a directory that is still being copied looks the same as a
+//! finished one.
 //!
 //! Must never happen where nothing is removed.
 

@@ -18,12 +18,13 @@ pub(in crate::operator) struct Sources {
     found: ValuesFiles,
     /// The outlines in the state Secret; `None` if it has none.
     kept: Option<ValuesFiles>,
-    /// The outlines to write to the state Secret, and those that are being written.
+    /// `wanted`: the outlines to write to the state Secret. `keeping`: the outlines that a job is writing there.
     wanted: Option<ValuesFiles>,
     keeping: Option<ValuesFiles>,
     /// The lost files, each with the modules that depend on it.
     lost: BTreeMap<String, Vec<ModuleName>>,
-    /// The keys of the sections in lost files, by file. A module may come from a registry after the loss was found.
+    /// The keys of the sections in lost files, by file. They are needed for a module that comes from a registry after
+    /// the loss was found.
     said: BTreeMap<String, BTreeSet<String>>,
     /// Modules that had values in a values file that is lost.
     without_values: Vec<ModuleName>,
@@ -87,7 +88,7 @@ impl Sources {
     /// Notes the loss of a file: keeps the flags of the modules that no other file decides about, and breaks the modules
     /// that had values in it.
     fn lose(&mut self, file: &str, said: &ValuesFile, modules: &mut Modules) {
-        // The file was moved elsewhere if its directory is not configured any more. That is no loss.
+        // If the directory of the file is not configured any more, the file was moved elsewhere. That is no loss.
         let is_left = !self.found.contains_key(file);
         let present: Vec<ValuesFile> = self.found.values().flatten().cloned().collect();
         let is_lost = |key: &str| {
@@ -146,7 +147,7 @@ impl Sources {
         self.lost.clone()
     }
 
-    /// Notes that a converge has finished, so that the outlines of now are to be saved.
+    /// Notes that a converge has finished, so that the current outlines are to be saved.
     pub(in crate::operator) fn remember(&mut self) {
         let mut wanted = self.found.clone();
         for file in self.lost.keys() {

@@ -125,7 +125,7 @@ pub enum Notice {
         /// The time since the start of the run.
         waited: Duration,
     },
-    /// The run of a module hangs. Other modules go on, and the run counts when it ends.
+    /// The run of a module hangs. Other modules go on, and the result of the run counts when it ends.
     ModuleLate {
         /// The module.
         module: ModuleName,
@@ -198,7 +198,7 @@ pub enum Notice {
         /// The objects or records, each with what became of it.
         subjects: Vec<String>,
     },
-    /// Objects of a release were deleted and created anew, because nobody can change a field of theirs.
+    /// Objects of a release were deleted and created anew, because one of their fields is immutable and had to change.
     ObjectsReplaced {
         /// The module, whose name is the release's name.
         module: ModuleName,
@@ -354,7 +354,7 @@ pub enum Notice {
         /// The module.
         module: ModuleName,
     },
-    /// The files of a module that were read again cannot be used. The module goes on with the files of before.
+    /// The files of a module that were read again cannot be used. The module goes on with its earlier files.
     FilesRefused {
         /// The module.
         module: ModuleName,
@@ -370,7 +370,8 @@ pub enum Notice {
         /// The reason for which the tasks were removed.
         reason: &'static str,
     },
-    /// A queue was too long: tasks of one hook were combined. A context that a later one of its group repeats was dropped.
+    /// A queue was too long: tasks of one hook were combined. A binding context was dropped if a later context of its
+    /// group repeats it.
     TasksCompacted {
         /// The queue.
         queue: QueueName,

@@ -155,7 +155,7 @@ impl Job {
         }
     }
 
-    /// Whether the job is a step of a global hook that a stand-in serves for, in a lane of its own.
+    /// Whether the job belongs to a global hook that a stand-in serves for and that runs in a lane of its own.
     pub fn is_aside(&self) -> bool {
         let head = match self {
             Self::RunHook(_, ticket) => match ticket.wanted_by() {

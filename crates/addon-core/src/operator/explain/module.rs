@@ -73,7 +73,8 @@ impl Survey<'_> {
         }
     }
 
-    /// The source that decided about a module. For a lost file it is said that this is its last known content.
+    /// The source that decided about a module. If the file of the source is lost, the text says that the last known
+    /// content of the file decided.
     fn said_by(&self, module: &ModuleName, source: &Source) -> String {
         match self
             .of
@@ -102,7 +103,8 @@ impl Survey<'_> {
         if !wait.is_empty() {
             return wait;
         }
-        // A removal that was held is held until all scripts have answered, also if the ConfigMap wants the module by now.
+        // A removal that was held is held until all scripts have answered, even if the ConfigMap switches the module on
+        // by now.
         let is_held = self.of.removal.brake().holds(unit.name().as_str());
         let is_over = !unit.is_enabled() || unit.life().released().is_some() && !is_held;
         let ahead = self.work_ahead().filter(|_| !is_over);

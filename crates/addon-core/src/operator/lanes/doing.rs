@@ -17,7 +17,7 @@ pub(in crate::operator) struct Doing {
     pub(in crate::operator) labels: HookLabels,
     pub(in crate::operator) allow_failure: bool,
     pub(in crate::operator) began: Tick,
-    /// The monitors whose first run this run of the hook is; empty for other runs.
+    /// The monitors for which this run is the first run; empty for other runs.
     pub(in crate::operator) first_runs: Vec<MonitorId>,
     /// Whether the life of the hook's module has gone on since the run began.
     pub(in crate::operator) fate: Fate,
@@ -49,21 +49,21 @@ impl Lanes {
         self.doing.insert(lane.clone(), doing);
     }
 
-    /// Notes up to which changes the lane's hook has read its snapshots.
+    /// Notes, for each snapshot that the lane's hook has read, the number of the last change in it.
     pub(in crate::operator) fn hook_read(&mut self, lane: &Lane, read: BTreeMap<MonitorId, u64>) {
         if let Some(doing) = self.doing.get_mut(lane) {
             doing.read = read;
         }
     }
 
-    /// The lane whose head runs a hook by this job, which began in the lane `at`.
+    /// The lane whose head runs the hook of this job now. The job began in the lane `at`.
     pub(in crate::operator) fn lane_of(&self, job: JobId, at: &Lane) -> Lane {
         let mut doing = self.doing.iter();
         let found = doing.find(|(_, doing)| doing.job == job).map(|(lane, _)| lane);
         found.unwrap_or(at).clone()
     }
 
-    /// Makes the hook that the head of a lane runs that of another lane's head. Returns the job of the run.
+    /// Moves the running hook at the head of one lane to the head of another lane. Returns the job of the run.
     pub(in crate::operator) fn move_run(&mut self, from: &Lane, to: &Lane) -> Option<JobId> {
         let doing = self.doing.remove(from)?;
         let job = doing.job;

@@ -49,8 +49,8 @@ impl Lanes {
     }
 }
 
-/// Whether tasks of the hook may be combined: of hooks of modules, hooks without modules and hooks that wait aside, if their
-/// configuration format allows several contexts in one run.
+/// Whether tasks of the hook may be combined. The hook must belong to a module, wait aside, or run in the mode without
+/// modules, and its configuration format must allow several contexts in one run.
 fn is_compactable(cx: &Cx, bindings: &Bindings, lane: &Lane, hook: &HookId) -> bool {
     let waits_aside = matches!(lane, Lane::Aside(_));
     let of_kind = cx.policy.mode == Mode::Hooks || hook.owner.module().is_some() || waits_aside;

@@ -1,7 +1,7 @@
 //! How often hooks may run: a bucket of tokens for each hook, full at the start.
 //!
-//! A hook with `settings` never runs more often than they allow. The runs of another hook are only spread out, as far as
-//! nothing else waits for them.
+//! A hook with `settings` never runs more often than they allow. The runs of a hook without `settings` are only spread
+//! out, and only while nothing else waits for them.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -17,9 +17,9 @@ use crate::operator::jobs::Jobs;
 use crate::operator::query::Waiting;
 use crate::operator::task::{Lane, Slot};
 
-/// The pace of a hook without `settings` while its objects change all the time. A run that starts a moment later is told
-/// of all changes until then, so that fewer processes tell the same. A few runs come at once: changes that
-/// follow from each other are not delayed.
+/// The pace of a hook without `settings` while its objects change all the time. A run that starts a moment later gets
+/// all changes until then, so that fewer processes handle the same changes. The first few runs start at once, so that
+/// changes that follow from each other are not delayed.
 const PACE: RateLimit = RateLimit {
     min_interval: Duration::from_millis(40),
     burst: 8,
@@ -76,7 +76,8 @@ impl Rates {
         self.full.insert(hook.clone(), full);
     }
 
-    /// Takes a token of the pace for a run. Runs that did not wait for one leave no debt: no run waits longer than the interval.
+    /// Takes a token of the pace for a run. Runs that did not wait for a token leave no debt: no run waits longer than
+    /// the interval.
     fn take_pace(&mut self, hook: &HookId, now: Tick) {
         let empty = now + PACE.min_interval * PACE.burst;
         let full = self.paced.get(hook).copied().unwrap_or_default();
@@ -139,8 +140,8 @@ impl Lanes {
         }
     }
 
-    /// Makes the lane wait until the pace allows another run of the hook. False if it allows one now. The caller knows that the
-    /// run at the head tells of changes, and that no other waits behind it.
+    /// Makes the lane wait until the pace allows another run of the hook. False if the pace allows a run now. The
+    /// caller has checked that the run at the head reports changes, and that no other run waits behind it.
     pub(in crate::operator) fn spreads_out(
         &mut self,
         cx: &Cx,

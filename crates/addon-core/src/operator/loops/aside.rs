@@ -19,7 +19,8 @@ impl Loops {
         aside.requests.push(request);
     }
 
-    /// Notes that people are told of the hook's wait until this time. False if they have been told.
+    /// Notes that people are told of the hook's wait until this time. False if they have been told of the same wait
+    /// before.
     pub(in crate::operator) fn tells_of(&mut self, hook: &HookId, until: Tick) -> bool {
         let record = self.records.get_mut(hook);
         record.is_some_and(|record| record.told.replace(until) != Some(until))

@@ -1,6 +1,6 @@
-//! The lineages of runs and converges: from whose deeds they follow, while they wait and while they run.
+//! The lineages of runs and converges, while these wait and while they run: the hooks whose deeds caused them.
 //!
-//! Must never keep the lineage of a request after a change by others has asked for the same.
+//! Must never keep the lineage of a request after a change by others has asked for the same work.
 
 use std::collections::BTreeSet;
 
@@ -50,7 +50,8 @@ impl Loops {
         deleted.map_or_else(|| origin.release.clone(), |(_, lineage)| lineage.clone())
     }
 
-    /// The time until which it may turn out that a hook made one of these changes; `None` if it is known or too late.
+    /// The time until which the operator may still learn that a running hook made one of these changes; `None` if there
+    /// is nothing more to learn.
     pub(in crate::operator) fn doubt(&self, origins: &[Origin], now: Tick) -> Option<Tick> {
         let unknown = origins
             .iter()
@@ -76,7 +77,8 @@ impl Loops {
         self.asked.insert(module.clone(), lineage);
     }
 
-    /// Notes that a run of the module begins. It sees all changes until now, so that no other run need follow for these.
+    /// Notes that a run of the module begins. It sees all changes until now, so that no other run need follow for these
+    /// changes.
     pub(in crate::operator) fn run_begins(&mut self, module: &ModuleName) {
         let lineage = self.asked.remove(module).unwrap_or_default();
         self.running.insert(module.clone(), (lineage, None));
@@ -127,7 +129,8 @@ impl Loops {
         }
     }
 
-    /// The hooks that changed values in the run or converge at the head of a lane, with the lineage of what follows.
+    /// The hooks that changed values in the run or converge at the head of a lane, with the lineage of the work that
+    /// follows.
     pub(in crate::operator) fn take_changers(&mut self, lane: &Lane) -> (BTreeSet<HookId>, Lineage) {
         let changers = self.changers.remove(lane).unwrap_or_default();
         let lineage = changers.iter().fold(Lineage::FOREIGN, |all, hook| all.with(hook));

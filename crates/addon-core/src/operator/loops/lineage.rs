@@ -1,6 +1,6 @@
-//! The lineage of a run: the hooks from whose deeds it follows, without a change by anybody else in between.
+//! The lineage of a run: the hooks whose deeds caused the run, without a change by others in between.
 //!
-//! Must never claim a hook for a run that another writer caused as well: then the run is nobody's own.
+//! Must never name a hook for a run that another writer caused as well: such a run follows from a change by others.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use names::HookId;
 /// The number of hooks in a lineage from which on no hook is added. Chains of so many hooks are no loops.
 const LONGEST: usize = 32;
 
-/// The hooks from whose deeds a run follows. Without any the run follows from a change by others.
+/// The hooks from whose deeds a run follows. Without a hook, the run follows from a change by others.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(in crate::operator) struct Lineage(Option<Arc<BTreeSet<HookId>>>);
 
@@ -34,7 +34,8 @@ impl Lineage {
         }
     }
 
-    /// The lineage of a run for both reasons. If one of them is a change by others, so is the run.
+    /// The lineage of a run for both reasons. If one of the reasons is a change by others, the run follows from a
+    /// change by others.
     pub(in crate::operator) fn and(self, other: &Self) -> Self {
         match (self.0, &other.0) {
             (Some(one), Some(other)) if one == *other => Self(Some(one)),

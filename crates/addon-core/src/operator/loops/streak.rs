@@ -1,4 +1,5 @@
-//! How often in a row a hook did the same thing again because it had done it, and how long its next run waits for that.
+//! How often in a row a hook repeated a deed because of that deed, and how long the hook's next run waits for that
+//! reason.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -9,7 +10,7 @@ use crate::digest::Digest;
 
 /// The number of repetitions within [`WINDOW`] from which on the next run waits.
 const MANY: usize = 6;
-/// The time in which the repetitions count as fast. Slower ones harm nobody.
+/// The time in which the repetitions count as fast. Slower repetitions do no harm.
 const WINDOW: Duration = Duration::from_mins(1);
 /// The first wait. Each further repetition doubles it.
 const FIRST_WAIT: Duration = Duration::from_secs(5);
@@ -22,11 +23,11 @@ pub(super) struct Streak {
     pub(super) text: String,
     /// The number of repetitions, the first deed included.
     pub(super) times: u32,
-    /// The number of the hook's run that did it last.
+    /// The number of the hook's run that did the deed last.
     pub(super) run: u64,
     /// The time of the last deed.
     last: Tick,
-    /// The way in which the repetitions follow from each other; `None` before the first one.
+    /// The way in which the repetitions follow from each other; `None` before the first repetition.
     way: Option<Again>,
     /// The digest of the last operation on an object.
     content: Option<Digest>,
@@ -101,7 +102,7 @@ impl Streak {
         self.way == Some(Again::IfSame)
     }
 
-    /// The time before which the hook does not do this again; `None` if it need not wait.
+    /// The time before which the hook does not repeat the deed; `None` if it need not wait.
     pub(super) fn until(&self) -> Option<Tick> {
         (self.waits > 0).then(|| self.last + self.wait())
     }

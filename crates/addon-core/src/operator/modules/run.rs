@@ -60,8 +60,8 @@ impl Run {
         }
     }
 
-    /// Notes that an attempt failed. The next one uses the global values of now. Returns the failed step, and the start
-    /// of the helm job if one was running.
+    /// Notes that an attempt failed. The next attempt uses the current global values. Returns the failed step, and the
+    /// start of the helm job if one was running.
     pub(in crate::operator) fn fail(&mut self, globals: Globals) -> (ModuleStep, Option<Tick>) {
         self.globals = globals;
         match self.release {

@@ -7,7 +7,7 @@ use names::ModuleName;
 pub(in crate::operator) enum Turn {
     /// The module does not take part in the converge: it is not enabled.
     Out,
-    /// The modules before this module, or those that it depends on, have not succeeded.
+    /// The modules before this module, or the modules that it depends on, have not succeeded.
     Waiting,
     /// The module's run is in its lane.
     Running,
@@ -15,9 +15,10 @@ pub(in crate::operator) enum Turn {
     Passed,
     /// The module's run failed at least once and is retried in its own lane.
     Failed,
-    /// The module's run takes longer than `Policy::patience`. Other modules go on. The run counts when it ends.
+    /// The module's run takes longer than `Policy::patience`. Other modules go on. The result of the run counts when it
+    /// ends.
     Late,
-    /// The module cannot run before something else changes, which `Hold` names.
+    /// The module cannot run before the obstacle that `Hold` names is gone.
     Held(Hold),
 }
 

@@ -33,13 +33,13 @@ pub(in crate::operator) struct Unit {
     hints: Vec<String>,
     /// Warnings about objects of the release.
     remarks: Vec<String>,
-    /// The number of failed runs or removals since the last success. Runs that were given up for a new one count, too.
+    /// The number of failed runs or removals since the last success. Runs that were given up for a new run count, too.
     failures: u32,
     /// Whether the upgrade of the release waits for a person.
     upgrade_held: bool,
     /// The version of the module's values that was last found fit for helm.
     fits: Option<Version>,
-    /// Whether the module has other files than its last run.
+    /// Whether the module has got other files since its last run began.
     renewed: bool,
 }
 
@@ -197,7 +197,7 @@ impl Unit {
         self.renewed = true;
     }
 
-    /// Whether the module has other files than its last run.
+    /// Whether the module has got other files since its last run began.
     pub(in crate::operator) fn is_renewed(&self) -> bool {
         self.renewed
     }
@@ -332,7 +332,7 @@ impl Unit {
         (changed, self.run.take())
     }
 
-    /// Notes that an attempt failed. The next one uses the global values of now.
+    /// Notes that an attempt failed. The next attempt uses the current global values.
     pub(in crate::operator) fn attempt_failed(&mut self, now: Tick, globals: Globals) -> FailedAttempt {
         let run = self.run.get_or_insert_with(|| Run::begin(now, globals.clone()));
         let began = run.began;

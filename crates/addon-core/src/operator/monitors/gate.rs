@@ -3,7 +3,7 @@
 
 use crate::operator::event::ObjectChange;
 
-/// The state of the way from a monitor to its hook.
+/// Whether the changes of a monitor are dropped, kept, or passed on to the hook.
 #[derive(Debug)]
 pub(super) enum Gate {
     /// The first run has not begun, or failed and begins anew. It will read a snapshot that includes all changes up to

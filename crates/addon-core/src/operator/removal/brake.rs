@@ -22,8 +22,7 @@ pub(in crate::operator) fn too_many(removals: usize, of: usize) -> bool {
     removals > FEW && removals * 3 >= of
 }
 
-/// The removals that passed, those that are held, and those that were confirmed. A module is known here by the name of
-/// its release.
+/// The removals that passed, that are held, and that were confirmed. A module is known here by the name of its release.
 #[derive(Debug, Default)]
 pub(in crate::operator) struct Brake {
     /// The times at which removals were begun that no person had confirmed.

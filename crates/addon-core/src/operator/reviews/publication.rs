@@ -17,7 +17,7 @@ use crate::review::routes::Routes;
 /// and certificates expire.
 const ROUND: Duration = Duration::from_mins(1);
 /// The delay of a comparison after the objects were changed. Our own writes count as changes, too, and a program that
-/// changes them again and again must not keep the operator busy.
+/// changes the objects again and again must not keep the operator busy.
 const SOON: Duration = Duration::from_secs(1);
 const STEP: &str = "publish the webhooks";
 

@@ -24,7 +24,7 @@ pub(super) struct Asked {
     pub(super) since: Tick,
     /// The count of changes of the inputs (`Verdicts::inputs`) when the script was started.
     pub(super) inputs: u64,
-    /// The modules before its own that were enabled when it was started, as it was given them.
+    /// The enabled modules before the script's own module, as the script was given them at its start.
     pub(super) beside: Vec<ModuleName>,
     /// Whether the round has gone on without the script's answer, and a notice has said so.
     pub(super) is_late: bool,
@@ -34,8 +34,8 @@ pub(super) struct Asked {
 #[derive(Debug)]
 pub(super) struct Given {
     pub(super) answer: ScriptAnswer,
-    /// The modules before its own that were enabled when the script was started. The answer counts only if these are
-    /// enabled again.
+    /// The enabled modules before the script's own module at the script's start. The answer counts only if exactly
+    /// these modules are enabled again.
     pub(super) beside: Vec<ModuleName>,
 }
 

@@ -67,7 +67,8 @@ impl Switches {
 }
 
 impl Switching {
-    /// Whether the module keeps its verdict instead of this one, which differs. `config` is its flag in the ConfigMap.
+    /// The hold, if the module keeps its verdict `before` instead of the different verdict `after`. `config` is the
+    /// module's flag in the ConfigMap.
     pub(super) fn keeps(
         &mut self,
         module: &ModuleName,
@@ -149,7 +150,7 @@ mod tests {
         Tick::from_micros(minute * 60_000_000)
     }
 
-    /// Tries to switch at each of these minutes. Returns the lengths of the holds in minutes that refused one.
+    /// Tries to switch at each of these minutes. Returns the lengths, in minutes, of the holds that refused a switch.
     fn holds(minutes: &[u64]) -> Vec<u64> {
         let (mut switching, mut enabled) = (Switching::default(), false);
         let module = ModuleName::parse("one").unwrap();

@@ -53,7 +53,7 @@ impl Operator {
         self.lend_slots();
         self.advance_startup();
         if self.renew_modules() {
-            // Sections may count by now that have to be kept in the state Secret.
+            // Sections may now be applied that have to be saved in the state Secret.
             self.advance_startup();
         }
         self.let_go_due();
@@ -63,7 +63,8 @@ impl Operator {
             let before = self.lanes.ledger();
             let mut progress = self.advance_verdicts() | self.pass_failing_hooks();
             self.restore_releases();
-            // The converge is ready last, so it looks at the modules after their heads have found a slot or lacked one.
+            // The converge becomes ready last, so that it sees the modules after their heads have got a slot or found
+            // none free.
             self.lanes.wake_parked(&Lane::Global, Task::is_converge);
             progress |= self.advance_lanes();
             progress |= self.request_removals();
@@ -176,7 +177,7 @@ impl Operator {
     }
 
     /// Whether the schedules of the hook may run it: after the end of the first converge, and for the hook of a module
-    /// after the module's start-up. Without modules, enabled schedules always may.
+    /// after the module's start-up. Without modules, enabled schedules may always run the hook.
     fn takes_schedules(&self, hook: &HookId) -> bool {
         match self.cx.policy.mode {
             Mode::Hooks => true,

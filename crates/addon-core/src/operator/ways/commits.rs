@@ -1,6 +1,6 @@
-//! The way of a hook's patches into the values. With a config patch the section is saved first. Both patches are
-//! committed in one step. If only the config patch is valid, it is committed and the hook counts as failed. A values
-//! patch is never committed without the config patch beside it.
+//! The way of a hook's patches into the values. If the hook wrote a config patch, its section is saved first. The
+//! config patch and the values patch are committed in one step. If only the config patch is valid, it is committed and
+//! the hook counts as failed. A values patch is never committed without the config patch beside it.
 
 use names::Owner;
 
@@ -227,7 +227,7 @@ impl Operator {
     }
 
     /// The write found another ConfigMap than the known one. If a newer reading is known by now, the hook's patches are
-    /// applied to that.
+    /// applied to that reading.
     fn not_saved(&mut self, owner: &Owner, saving: Saving, read: ConfigRead) {
         let news = saving.held.then(|| self.end_hold(owner));
         // A missing ConfigMap has no version to compare. If it is still missing, the watch of the ConfigMap will report that.
@@ -283,7 +283,7 @@ impl Operator {
         }
     }
 
-    /// Works out the patches of a hook anew, before those of other hooks.
+    /// Works out the patches of a hook anew, before the patches of other hooks.
     fn begin_again(&mut self, owner: &Owner, ran: Ran) {
         self.commits.wait_first(owner, ran);
         self.next_commit(owner);

@@ -199,7 +199,8 @@ impl Operator {
         Look::Over
     }
 
-    /// Keeps the values that global hooks have given, because a converge has finished. On trial those of the version before stay.
+    /// Keeps the values that global hooks have given, because a converge has finished. On trial, the values that the
+    /// version before has kept stay.
     fn remember_given(&mut self) {
         if self.probation.is_on_trial() || self.cx.policy.mode == Mode::Hooks {
             return;
@@ -222,13 +223,13 @@ impl Operator {
         self.directories.sources_mut().remember();
     }
 
-    /// Waits until no run or removal is under way, and drops failed ones that wait for their retry. A run that hangs is
-    /// not waited for: it begins anew when its current step has ended.
+    /// Waits until no run or removal is under way, and drops failed runs and removals that wait for their retry. The
+    /// converge does not wait for a run that hangs: that run begins anew when its current step has ended.
     pub(super) fn settle(&mut self) -> Look {
         let waits = |state: State| matches!(state, State::Parked | State::Held(_));
         let under_way = |task: &Task| task.module_at_work().is_some();
-        // A run that waits for a first run in another queue, or for the rate limit of a hook, may wait for long. It does
-        // not count: later it goes on where it was, or begins anew.
+        // A run that waits for a first run in another queue, or for the rate limit of a hook, may wait for long. Such a
+        // run does not count: later it goes on where it was, or begins anew.
         let busy = self
             .lanes
             .heads()
@@ -246,7 +247,7 @@ impl Operator {
     }
 
     /// Starts the job that installs the CRDs of newly enabled modules, before the converge does any other work on
-    /// modules. False if there are none.
+    /// modules. False if no CRDs have to be installed.
     pub(super) fn start_new_crds(&mut self) -> bool {
         let new = self.without_crds();
         let are_some = !new.is_empty();

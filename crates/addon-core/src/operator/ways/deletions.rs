@@ -17,7 +17,8 @@ impl Operator {
             self.lanes.finish(&self.cx, lane);
             return true;
         }
-        // The removal is from before the current converge. It waits, because the converge may want the module after all.
+        // The removal was queued before the current converge. It waits, because the converge may want the module after
+        // all.
         if begins && self.converge.assesses_by_itself() {
             return false;
         }

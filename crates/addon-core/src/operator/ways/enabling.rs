@@ -156,7 +156,7 @@ impl Operator {
     }
 
     /// Starts the first run of a monitor's hook, as a step of its module's run, combined with the following first runs
-    /// where that is allowed. `None` if there is nothing to run, false if it must wait for a slot.
+    /// where that is allowed. `None` if there is nothing to run, false if the run must wait for a slot.
     pub(super) fn start_first_run(&mut self, lane: &Lane, module: &ModuleName, id: MonitorId) -> Option<bool> {
         let main = QueueName::main();
         let Some(mut task) = self.first_run(lane, id, &main) else {

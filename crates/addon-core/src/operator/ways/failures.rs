@@ -57,7 +57,7 @@ impl Operator {
         if let Some(unit) = self.modules.get_mut(name) {
             unit.delete_failed(&failure);
         }
-        // The module's section may have caused the failure, and a mended one may be waiting.
+        // The module's section may have caused the failure, and a mended section may be waiting.
         self.apply_what_nothing_holds(name);
         self.cx.tell(Notice::ModuleDeleteFailed {
             module: name.clone(),

@@ -52,8 +52,8 @@ impl Operator {
         true
     }
 
-    /// Puts the runs of the hook at the head of a lane aside, if the hook causes them by itself too often. A change by others
-    /// behind them makes them run at once.
+    /// Puts the runs of the hook at the head of a lane aside, if the hook causes its own runs too often. If a run for a
+    /// change by others waits behind them, they run at once.
     fn hold_back(&mut self, lane: &Lane, hook: &HookId) -> bool {
         let head = self.lanes.head(lane).filter(|head| !head.begun);
         let is_of_changes = |task: &&HookTask| task.trigger == Trigger::Objects && !task.is_first_run();
@@ -83,7 +83,7 @@ impl Operator {
         true
     }
 
-    /// Puts the runs of a hook that waits aside for a moment, in which it may turn out that a hook caused them.
+    /// Puts the runs aside for a moment, if the hook has to wait: in that time it may turn out that a hook caused them.
     fn hold_in_doubt(&mut self, lane: &Lane, hook: &HookId, until: Tick) {
         let Some(task) = self.combine(lane) else { return };
         self.lanes.finish(&self.cx, lane);
@@ -129,7 +129,8 @@ impl Operator {
         }
     }
 
-    /// Whether the run at the head of the lane tells of changes of objects, and takes up all that waits behind it and more changes.
+    /// Whether the run at the head of the lane reports changes of objects, and can be combined with all tasks behind it
+    /// and with further changes.
     fn tells_of_all_in(&self, lane: &Lane) -> bool {
         let mut tasks = self.lanes.tasks(lane).map(|entry| entry.task.as_hook());
         let Some(head) = tasks.next().flatten() else {

@@ -1,5 +1,5 @@
-//! The ways of runs that their own hooks cause: they are put aside for a while when they come too often, and let go when their
-//! time or a change by others has come.
+//! The ways of runs that their own hooks cause. Runs that come too often are put aside, and are queued again when their
+//! wait is over or a change by others comes.
 
 use std::collections::BTreeSet;
 
@@ -21,14 +21,15 @@ impl Operator {
         Loops::origin(change, lineage.unwrap_or_default(), self.cx.now.tick)
     }
 
-    /// The lineage of a change that a tool made while the hook that is told of it runs.
+    /// The lineage of a change that a tool made while the hook that watches the object was running.
     fn of_tool(&mut self, change: &ObjectChange) -> Option<Lineage> {
         let served = self.monitors.binding_of(&self.bindings, change.monitor)?;
         let hook = change.by_tool.then_some(served.hook)?;
         self.loops.tool_wrote(hook, &change.name)
     }
 
-    /// Whether all these changes follow from deeds of the hook, or are the answers of another writer to always the same deed.
+    /// Whether all these changes follow from deeds of the hook, or another writer made them to undo the same deed of
+    /// the hook again and again.
     pub(super) fn is_own(&self, hook: &HookId, origins: &[Origin]) -> bool {
         self.loops.of_changes(origins).has(hook) || self.loops.is_contest(hook, origins)
     }
@@ -45,7 +46,7 @@ impl Operator {
         }
     }
 
-    /// Puts the runs of a hook that wait before the head of the lane, because the head tells of a change by others.
+    /// Puts the waiting runs of a hook in front of the head of the lane, because the head reports a change by others.
     pub(super) fn let_go_before(&mut self, lane: &Lane, hook: &HookId) {
         let (before, others): (Vec<_>, Vec<_>) = self
             .loops
@@ -79,7 +80,7 @@ impl Operator {
         self.loops.hook_begins(lane, &task.hook, lineage, is_neutral, origins);
     }
 
-    /// Lets the requests go whose time has come.
+    /// Carries out the requests whose wait is over.
     pub(super) fn let_go_due(&mut self) {
         let due = self.loops.due(self.cx.now.tick);
         self.let_go(due);
@@ -95,7 +96,8 @@ impl Operator {
         }
     }
 
-    /// Runs a module once more because of deeds of hooks, or later if one of these repeats its deed too often.
+    /// Runs a module once more because of deeds of hooks. If one of these hooks repeats its deed too often, the run
+    /// comes later.
     pub(super) fn rerun_for(
         &mut self,
         name: &ModuleName,
@@ -117,7 +119,8 @@ impl Operator {
         self.lanes.tasks(&lane).any(|entry| entry.task.is_run() && !entry.begun)
     }
 
-    /// Asks for a converge because of deeds of hooks, or later if one of these repeats its deed too often.
+    /// Asks for a converge because of deeds of hooks. If one of these hooks repeats its deed too often, the converge
+    /// comes later.
     pub(super) fn converge_for(&mut self, reason: Reason, hooks: &BTreeSet<HookId>, lineage: Lineage) {
         match self.longest_wait(hooks) {
             Some((hook, wait)) => self.put_aside(&hook, wait, Request::Converge(reason, lineage)),

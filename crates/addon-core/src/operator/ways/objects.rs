@@ -115,8 +115,8 @@ impl Operator {
         self.lanes.drop_tasks(&mut self.cx, reason, of_objects);
     }
 
-    /// Starts the monitors of a module anew that was switched off, was not removed, and runs again: changes were dropped
-    /// meanwhile.
+    /// Makes the monitors of a module begin anew, if the module was switched off, was not removed, and runs again:
+    /// changes were dropped meanwhile.
     pub(super) fn watch_again(&mut self, module: &ModuleName) {
         let owner = Owner::Module(module.clone());
         if !self.monitors.is_silenced(&owner) {

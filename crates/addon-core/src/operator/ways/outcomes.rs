@@ -104,7 +104,7 @@ impl Operator {
         self.judge_files(module, judged);
     }
 
-    /// Takes the end of a job of a lane's head that is no hook. `take` handles its result.
+    /// Takes the end of a job that a lane's head started and that runs no hook. `take` handles the job's result.
     fn head_finished<T>(
         &mut self,
         ticket: Ticket<AtHead>,
@@ -174,8 +174,8 @@ impl Operator {
         self.chores.failed(&mut self.cx, chore, failure);
     }
 
-    /// Gives up the process, because the configuration of a hook is missing: without modules the operator does not start
-    /// without it.
+    /// Ends the process, because the configuration of a hook is missing. In the mode without modules the operator does
+    /// not start then.
     fn give_up(&mut self, failure: Failure) {
         self.standing.stop_now(&self.cx);
         self.cx.effect(Effect::GiveUp(failure));

@@ -19,7 +19,8 @@ use crate::values::patch::FlagOp;
 
 impl Operator {
     /// Whether the output of the hook must be dropped, because its module was switched off or its life ended while the
-    /// hook ran. The module's next life must not get it. Only a hook task, or a run that hung, can end so late.
+    /// hook ran. The module's next life must not get that output. Only a hook task, or a run that hung, can end so
+    /// late.
     pub(super) fn came_too_late(&self, lane: &Lane) -> bool {
         let is_late = |doing: &Doing| doing.fate == Fate::Over || !self.modules.take_changes(&doing.hook);
         self.is_disowned(lane) || self.lanes.stands_by_itself(lane) && self.lanes.doing(lane).is_some_and(is_late)
@@ -112,7 +113,7 @@ impl Operator {
             }
             Task::ModuleRun { module, .. } | Task::ModuleDelete { module, .. } => {
                 let module = module.clone();
-                // The end of a first run was passed on to the module before.
+                // If this was a first run, its end has already been passed on to the module.
                 if doing.first_runs.is_empty() {
                     self.modules.step_succeeded(&module);
                 }

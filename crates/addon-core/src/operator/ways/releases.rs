@@ -15,8 +15,8 @@ use crate::values::vetted::Vetting;
 use crate::values::{Globals, NotForHelm};
 
 impl Operator {
-    /// Checks whether helm may get the module's values. A check that takes long is returned, for the job that passes them
-    /// to helm.
+    /// Checks whether helm may get the module's values. A check that takes long is returned, for the job that passes
+    /// the values to helm.
     pub(super) fn vetting_for_helm(&self, name: &ModuleName) -> Result<Option<Box<Vetting>>, NotForHelm> {
         let owner = Owner::Module(name.clone());
         let version = self.values.version(&owner);

@@ -61,8 +61,8 @@ impl Operator {
         }
     }
 
-    /// Asks for another converge if a removal has become certain after the converge that looked at it. True if one was
-    /// asked for.
+    /// Asks for another converge if a removal has become certain after the converge that looked at it. True if a
+    /// converge was asked for.
     pub(super) fn request_removals(&mut self) -> bool {
         if self.converge.first_took_up() && self.verdicts.is_known() {
             self.brake();
@@ -92,8 +92,8 @@ impl Operator {
         self.lanes.ledger() != before || overdue && self.converge.restarts()
     }
 
-    /// Purges the releases of ours whose modules are gone, except held ones. Only after the first converge; later ones can
-    /// follow the end of a source whose files never came.
+    /// Purges the releases of ours whose modules are gone, except held ones. This happens only after the first
+    /// converge. Later purges can follow the end of a source whose files never came.
     pub(super) fn purge(&mut self) {
         // No purge while a configuration is lost or this version is on trial. This method is called again after both.
         if !self.config.losses().releases().is_empty() || self.probation.is_on_trial() {
@@ -112,7 +112,7 @@ impl Operator {
             self.directories.rereading_mut().have_purge_wait();
             return;
         }
-        // The directories lacked these modules when the operator read them first, and hold them now.
+        // The directories lacked these modules at the first reading, and may hold them by now.
         let has_come = |release: &mut String| !brake.is_confirmed(release) && !rereading.confirms_absence(release);
         let come: Vec<String> = orphans.extract_if(.., has_come).collect();
         if !come.is_empty() {

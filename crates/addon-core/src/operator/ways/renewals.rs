@@ -20,9 +20,9 @@ impl Operator {
         }
     }
 
-    /// Lets the modules begin new lives whose directories were read again, unless one of their steps is running. Must come
-    /// before all other work of a round: a removal that has been queued and not begun would go on without the new flag. True
-    /// if a module began a new life.
+    /// Lets the modules whose directories were read again begin new lives, unless one of their steps is running. Must
+    /// come before all other work of a round: a removal that was queued but has not begun would go on without the new
+    /// flag. True if a module began a new life.
     pub(super) fn renew_modules(&mut self) -> bool {
         let mut any = false;
         if !self.startup.has_begun() {
@@ -40,7 +40,7 @@ impl Operator {
         any
     }
 
-    /// Whether a job works with the module's files, or patches of its hooks are on their way.
+    /// Whether a job works with the module's files, or patches of its hooks are on their way into the values.
     fn has_step(&self, name: &ModuleName) -> bool {
         let owner = Owner::Module(name.clone());
         self.lanes.is_in_step(name)
@@ -111,7 +111,7 @@ impl Operator {
             .drop_tasks(&mut self.cx, "their release has a module again", of_release);
     }
 
-    /// The reason for which a reading cannot be used, whatever is in the files.
+    /// The reason for which a reading cannot be used, regardless of the contents of the files.
     fn obstacle_to(&self, origin: Origin, found: &Module) -> Option<Failure> {
         if let Some(failure) = self.supply.obstacle(&found.name, origin) {
             return Some(failure);
@@ -126,7 +126,7 @@ impl Operator {
         })
     }
 
-    /// Refuses files with a mistake. Those of a source are given up.
+    /// Refuses files with a mistake. Files that came from a source are given up.
     fn find_fault(&mut self, module: ModuleName, edition: Edition, origin: Origin, failure: Failure) {
         if matches!(origin, Origin::Source { .. }) {
             let verdict = FilesVerdict::Bad(failure.report.clone());

@@ -60,7 +60,7 @@ impl Operator {
             return;
         }
         let blocked = graph::plan(&self.modules.nodes()).blocked;
-        // A module may have the files of a directory, and wait for those of its source.
+        // A module may have the files of a directory, and wait for the files of its source.
         let can_run = |name: &ModuleName| !blocked.contains_key(name) && self.supply.lack(name).is_none();
         for name in names.into_iter().filter(can_run) {
             let Some(unit) = self.modules.get(&name) else { continue };

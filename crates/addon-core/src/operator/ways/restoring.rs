@@ -10,8 +10,8 @@ use crate::operator::modules::Unit;
 use crate::operator::task::RunReason;
 
 impl Operator {
-    /// Starts the watch of releases once there is one of ours. After a restart it begins before the first runs, which then
-    /// need not read their releases one by one.
+    /// Starts the watch of releases once a release of ours exists. After a restart the watch begins before the first
+    /// runs, so that these runs need not read their releases one by one.
     pub(super) fn watch_releases(&mut self) {
         let is_one_ours = self.removal.has_ours() || self.modules.iter().any(Unit::is_released);
         if self.cx.policy.restores && is_one_ours {

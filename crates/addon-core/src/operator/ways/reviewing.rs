@@ -19,7 +19,7 @@ impl Operator {
         }
     }
 
-    /// Updates the routes, starts the reviews that can start, and answers those whose time is over.
+    /// Updates the routes, starts the reviews that can start, and answers the reviews whose time is over.
     pub(super) fn advance_reviews(&mut self) {
         if self.startup.has_begun() {
             self.reviews.take_routes(&mut self.cx, &self.bindings, &self.modules);

@@ -14,7 +14,7 @@ use crate::values::section::{Entry, Section};
 use serde_json::Value;
 
 impl Operator {
-    /// Applies these texts, except those of sections that have to wait.
+    /// Applies these texts, except the texts of sections that have to wait.
     pub(super) fn put_in_force(&mut self, good: BTreeMap<String, String>) {
         let (old, new) = self.config.replace(good);
         self.take_sources(&new);
@@ -125,7 +125,7 @@ impl Operator {
         }
     }
 
-    /// Applies the waiting section of a module. True if a new round of verdicts is needed for it.
+    /// Applies the waiting section of a module. True if the section needs a new round of verdicts.
     pub(super) fn apply_deferred(&mut self, name: &ModuleName) -> bool {
         let entry = self.config.leave_for_later(name, None);
         let late = entry.is_some_and(|entry| self.set_section(&name.clone().into(), &entry))

@@ -16,7 +16,7 @@ use crate::operator::policy::Mode;
 use crate::operator::task::{HookTask, Lane, Task};
 
 impl Operator {
-    /// Goes past all global hooks that hold the modules up for too long. True if it went past one.
+    /// Goes past all global hooks that hold the modules up for too long. True if it went past a hook.
     pub(super) fn pass_failing_hooks(&mut self) -> bool {
         self.end_stand_ins();
         let mut progress = false;

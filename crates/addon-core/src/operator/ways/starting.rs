@@ -1,5 +1,5 @@
-//! The way from an empty value to the first converge, and to the end: the facts that must be known before any work, and
-//! the tasks in `main` at the start.
+//! The way from an operator that knows nothing to the first converge, and to the shutdown: the facts that must be known
+//! before any work, and the tasks in `main` at the start.
 
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
 //! The ways of modules that come from registries: a source is named or taken out, and files prove themselves or fail.
 //!
-//! Must never remove a module because its files cannot be had.
+//! Must never remove a module because its files cannot be fetched.
 
 use channel_core::reference::Repository;
 use channel_core::source::ModuleSources;
@@ -13,11 +13,11 @@ use crate::operator::effect::{Effect, FilesVerdict};
 use crate::operator::task::Reason;
 use crate::values::section::{ConfigDocument, Entry};
 
-/// The order number of a module whose files have not come yet, without one in its source.
+/// The order number of a module whose files have not come yet and whose source gives no order number.
 const ORDER: u32 = 1;
 
 impl Operator {
-    /// Takes the sources of the ConfigMap that counts from now on. Must come before its sections.
+    /// Takes the sources from the ConfigMap that is applied from now on. Must come before its sections are applied.
     pub(super) fn take_sources(&mut self, document: &ConfigDocument) {
         let sources = match &document.module_sources {
             Entry::Absent => &ModuleSources::new(),

@@ -9,7 +9,7 @@ use crate::operator::effect::Notice;
 use crate::operator::task::Lane;
 
 impl Operator {
-    /// Makes a module wait for the end of the trial, because its CRDs must not be changed before.
+    /// Makes a module wait for the end of the trial, because its CRDs must not be changed before that end.
     pub(super) fn hold_for_crds(&mut self, name: &ModuleName, crds: &[String]) {
         let reason = format!(
             "this version of the operator is on trial, and does not change before it has passed: {}",

@@ -1,4 +1,4 @@
-//! The way through the middle of a converge: disabled modules are removed, then the others run in their order.
+//! The way through the middle of a converge: disabled modules are removed, then the enabled modules run in their order.
 
 use std::collections::VecDeque;
 
@@ -15,7 +15,7 @@ use crate::operator::task::{Entry, Lane, RunReason, Task};
 
 /// The answer to a module that waits for its turn.
 enum Given {
-    /// The modules that it needs have not succeeded.
+    /// The module goes on waiting: the modules that it needs have not succeeded.
     Nothing,
     /// Its run was queued.
     Run,
@@ -148,8 +148,9 @@ impl Operator {
         true
     }
 
-    /// Removes modules one after another. A removal that failed once or hangs is not waited for. It delays only the
-    /// removal of the modules that it depends on, which a later converge does.
+    /// Removes modules one after another. The converge does not wait for a removal that failed once or hangs. Such a
+    /// removal delays only the removals of the modules that its own module depends on. A later converge does these
+    /// removals.
     fn advance_removals(&mut self, wave: &mut Wave) -> bool {
         let strict = self.cx.policy.strict_order;
         loop {
@@ -193,7 +194,7 @@ impl Operator {
         }
     }
 
-    /// Gives turns until none changes.
+    /// Gives turns until no turn changes any more.
     fn give_turns(&mut self, waiting: &mut Vec<ModuleName>) {
         loop {
             waiting.retain(|name| self.modules.is_waiting(name));
@@ -280,7 +281,7 @@ impl Operator {
         self.verdicts.is_undecided(name) || self.verdicts.script_failure(name).is_some()
     }
 
-    /// Lets the converge go on without the modules whose runs hang. True if there are any new ones.
+    /// Lets the converge go on without the modules whose runs hang. True if there are such modules.
     fn leave_behind(&mut self) -> bool {
         let survey = self.survey();
         let runs = |name: &&ModuleName| self.modules.get(name).is_some_and(|unit| *unit.turn() == Turn::Running);
@@ -299,8 +300,9 @@ impl Operator {
         found
     }
 
-    /// In strict order the modules behind one that waits for the trial would wait for ever, because the trial waits for
-    /// the converge. Makes them wait for the trial, too, if nothing else holds the group up. True if it did.
+    /// In strict order the modules behind a module that waits for the trial would wait for ever, because the trial
+    /// waits for the converge. So these modules are made to wait for the trial, too, if nothing else holds the group
+    /// up. True if this was done.
     fn strict_order_waits_for_trial(&mut self, wave: &mut Wave) -> bool {
         let Some(group) = wave.group().filter(|_| self.cx.policy.strict_order) else {
             return false;

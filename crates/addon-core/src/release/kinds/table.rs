@@ -1,6 +1,6 @@
 //! The kinds that Kubernetes has taken away since 1.16 or has deprecated, from the lifecycles in `k8s.io/api` 0.19 to
-//! 0.37. Alpha versions that were dropped without an announcement are listed as far as one release had them and the
-//! next had not. Must never list a kind that Kubernetes does not define.
+//! 0.37. Alpha versions that were dropped without an announcement are listed if one release had them and the next did
+//! not. Must never list a kind that Kubernetes does not define.
 
 /// Kinds of one API version with the same lifetime. Versions of Kubernetes are the numbers after `1.`.
 pub(super) struct Row {
@@ -10,8 +10,8 @@ pub(super) struct Row {
     pub(super) deprecated: u16,
     /// The first version without the kinds; `None` if Kubernetes has announced none.
     pub(super) gone: Option<u16>,
-    /// The API version that has the kinds instead, with another kind behind a space if its name differs. Empty if
-    /// there is none.
+    /// The API version that has the kinds instead. If the kind has another name there, a space and that name follow.
+    /// Empty if there is no such version.
     pub(super) replacement: &'static str,
 }
 

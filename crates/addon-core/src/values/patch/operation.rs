@@ -124,8 +124,8 @@ impl Operations {
         Ok(patched)
     }
 
-    /// Combines these operations with later ones: keeps the last operation of each path, drops those below a path that a
-    /// later one sets or removes, and sorts by path.
+    /// Combines these operations with later ones: keeps the last operation of each path, drops operations below a path
+    /// that a later operation sets or removes, and sorts by path.
     ///
     /// Appends to a list share one path, so only the last of them is kept, as in the original.
     #[must_use]

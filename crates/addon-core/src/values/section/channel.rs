@@ -1,6 +1,6 @@
 //! The keys of the `ConfigMap` that say which version of the operator is wanted.
 //!
-//! They are no sections of modules. A mistake in one of them must never affect another one.
+//! These keys are no sections of modules. A mistake in one of these keys must never affect another key.
 
 use std::collections::BTreeSet;
 

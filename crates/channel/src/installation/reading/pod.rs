@@ -1,6 +1,6 @@
 //! Pods: the image that they run, and their state.
 //!
-//! A slow pod must never count as lost, nor a pod as ready that its kubelet does not report as ready.
+//! A slow pod must never count as lost. A pod must never count as ready if its kubelet does not report it as ready.
 
 use std::collections::BTreeSet;
 
@@ -84,7 +84,7 @@ fn is_ready(pod: &Pod) -> bool {
     ready.is_some_and(|ready| ready.status == "True")
 }
 
-/// The pod of a trial: the newest one that is not being deleted; a lost one only if there is no other.
+/// The pod of a trial: the newest pod that is not being deleted. A lost pod counts only if there is no other.
 pub(crate) fn trial_pod<'a>(pods: impl Iterator<Item = &'a Pod>, container: &str) -> Option<TrialPod> {
     let pods = pods.filter(|pod| !is_ending(pod));
     let newest = pods.max_by_key(|pod| {
@@ -105,7 +105,8 @@ fn restarts(pod: &Pod, container: &str) -> u32 {
     u32::try_from(restarts.unwrap_or_default()).unwrap_or_default()
 }
 
-/// Whether the end before the last restart was one. A container that waits for its restart has an end that no restart counts yet.
+/// Whether the container before the last restart ended itself because its lease had run out. While a container waits
+/// for its restart, no restart counts its last end yet, so the answer is no.
 fn was_overdue(pod: &Pod, container: &str) -> bool {
     let status =
         status_of(pod, container).filter(|status| status.state.as_ref().is_none_or(|state| state.waiting.is_none()));

@@ -87,7 +87,7 @@ fn view(item: &mut Value, of_secrets: bool) {
     }
 }
 
-/// An object patch with its secrets masked. Parts that are a text are read as hooks' texts are.
+/// An object patch with its secrets masked. A part that is a text is parsed as YAML first, as in the patches of hooks.
 pub(super) fn operation(document: &Value) -> Value {
     let mut shown = document.clone();
     let kind = shown["kind"].as_str().unwrap_or_default();

@@ -7,10 +7,10 @@ use thiserror::Error;
 /// Why a block is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum BrokenPem {
-    /// The text ends, or another block begins, before its end.
+    /// The text ends, or another block begins, before the block has its end.
     #[error("its '-----END {0}-----' is missing")]
     NoEnd(String),
-    /// A line of dashes within it is neither its beginning nor its end.
+    /// A line of dashes is neither the beginning nor the end of a block.
     #[error("line {0} of the text is in the way: it neither begins a block nor ends one")]
     Dashes(usize),
     /// The contents are not base64.
@@ -18,7 +18,6 @@ pub enum BrokenPem {
     Base64,
 }
 
-/// One block.
 pub(super) struct Block {
     pub(super) label: String,
     pub(super) content: Result<Vec<u8>, BrokenPem>,

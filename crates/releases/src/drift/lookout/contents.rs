@@ -40,7 +40,7 @@ impl Watch {
         });
     }
 
-    /// The objects of the revision are known by now. If they get lost again, they are read.
+    /// Ends the wait for a mark: the objects of the revision are known. If they get lost again, they can be read again.
     pub(super) fn is_spared(&mut self, release: &str, revision: u32) {
         if self.asked.get(release) == Some(&revision) {
             self.asked.remove(release);

@@ -41,12 +41,12 @@ pub(super) type Object = (KindName, Named);
 /// A release as the lookout knows it.
 #[derive(Debug, Default)]
 pub(super) struct Release {
-    /// The revisions that are not superseded, by number. Boxed, because there is nearly always one, and a node of the map has
-    /// room for eleven.
+    /// The revisions that are not superseded, by number. They are boxed, because a node of the map has room for eleven
+    /// revisions, and there is nearly always only one.
     revisions: BTreeMap<u32, Box<Known>>,
-    /// The Secrets that helm takes for records, but under names that it does not give.
+    /// The Secrets that helm takes for records, although helm never gives its records such names.
     copies: BTreeSet<String>,
-    /// The objects of each kind; both in their order.
+    /// The objects of each kind. Kinds and objects are sorted.
     objects: Vec<(KindName, Vec<Named>)>,
     /// The revision that `objects` belongs to.
     objects_of: Option<u32>,
@@ -163,7 +163,6 @@ impl Release {
         self.compared.insert(object, print);
     }
 
-    /// The altered objects.
     pub(super) fn altered(&self) -> BTreeSet<ObjectKey> {
         self.altered.keys().map(key).collect()
     }
@@ -236,12 +235,11 @@ impl Release {
         self.objects().any(|(own, object)| object.name == name && own == kind)
     }
 
-    /// The newest revision.
     pub(super) fn newest_revision(&self) -> Option<&Revision> {
         self.newest().map(|known| &known.revision)
     }
 
-    /// Whether names and labels of the release's records show damage. A superseded record is unknown.
+    /// Whether names and labels of the release's records show damage. Superseded records are not known here.
     pub(super) fn is_doubtful(&self) -> bool {
         let tags: Vec<Tag> = self
             .revisions

@@ -34,7 +34,7 @@ pub(super) struct Question {
     answer: oneshot::Sender<Option<Sight>>,
 }
 
-/// The way of questions to the task of the lookout. Before the watches begin there is none.
+/// The channel for questions to the lookout's task; none before the watches begin.
 #[derive(Default)]
 pub(super) struct Questions(Mutex<Option<mpsc::UnboundedSender<Question>>>);
 
@@ -55,7 +55,7 @@ impl Questions {
 pub(super) struct Desk {
     pub(super) asked: mpsc::UnboundedReceiver<Question>,
     waiting: Vec<Question>,
-    /// The time from which on no first list is waited for.
+    /// The time after which questions do not wait for first lists.
     until: Instant,
 }
 

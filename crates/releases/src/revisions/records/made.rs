@@ -48,8 +48,8 @@ pub async fn made_for(
     Ok(made)
 }
 
-/// The objects of all kinds that helm has made for the release. That is a request for each kind, so only a person asks
-/// for it.
+/// The objects of all kinds that helm has made for the release. This takes a request for each kind, so it is done only
+/// when a person asks.
 pub async fn all_made_for(cluster: &Cluster, release: &str, apis: &Apis) -> Made {
     let mut made = Made::default();
     for (api_version, kind) in apis.each_kind() {
@@ -97,8 +97,8 @@ async fn made_of(
     }
 }
 
-/// Whether the object stays although it should go with its release. A controller copies helm's annotations to the
-/// objects that it makes.
+/// Whether the object stays although it should go with its release. Objects with a controller do not count, because a
+/// controller copies helm's annotations to the objects that it makes.
 fn is_left(cluster: &Cluster, release: &str, metadata: &ObjectMeta) -> bool {
     let mut owners = metadata.owner_references.iter().flatten();
     let is_controlled = owners.any(|owner| owner.controller == Some(true));

@@ -120,7 +120,7 @@ fn bare(key: &ObjectKey, live: &ObjectMeta) -> Value {
     json!({"apiVersion": key.api_version, "kind": key.kind, "metadata": metadata})
 }
 
-/// The older contents with another revision, status and manifest, or contents with nothing else.
+/// The older contents with another revision, status and manifest. Without older contents, contents with only these.
 fn remake(
     older: Option<Content>,
     release: &str,
@@ -148,7 +148,7 @@ fn remake(
         info.insert(field.to_owned(), raw(&json!(value))?);
     }
     if !content.contains_key("chart") {
-        // Without a version, so that no other version counts as a request of people.
+        // The chart has no version, so that the version of the next chart does not count as a request of people.
         let chart = json!({"metadata": {"apiVersion": "v2", "name": release}});
         content.insert("chart".to_owned(), raw(&chart)?);
     }

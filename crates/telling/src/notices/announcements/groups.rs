@@ -27,7 +27,7 @@ pub(super) fn ready(modules: &BTreeSet<ModuleName>) -> Vec<Announcement> {
             )),
         }
     }
-    // Each has a subject of its own, because a later announcement of a subject replaces one that waits.
+    // Each announcement has its own subject, because an announcement replaces a waiting one with the same subject.
     let groups = notes.into_iter().enumerate();
     groups
         .map(|(number, note)| about(&format!("{READY} {number}"), "ModuleReady", "Run", Weight::Normal, note))

@@ -62,7 +62,7 @@ fn is_plain(kind: &str) -> bool {
     WITHOUT_FIELDS.contains(&kind)
 }
 
-/// The shortest digits of a float, with an exponent if that is below -4 or above 5.
+/// The shortest digits of a float, in the form with an exponent if the exponent is below -4 or above 5.
 fn float(number: f64) -> String {
     let scientific = format!("{number:e}");
     let Some((digits, exponent)) = scientific.split_once('e') else {

@@ -1,4 +1,4 @@
-//! Reasons that notices tell: of held removals, of rewritten records of helm, of work that waits because of a loop, and of old
+//! The reasons in notices about held removals, rewritten records of helm, work that waits because of a loop, and old
 //! values.
 //!
 //! Must never decide whether a removal is held.
@@ -18,11 +18,11 @@ use crate::operator::event::Reworked;
 pub enum HeldFor {
     /// A modules directory could not be read or is empty, and the module may belong there.
     Directories,
-    /// The directories hold a module of that name by now, which the operator has not taken over.
+    /// The directories now have a module of that name, but the operator has not taken it over.
     Changed,
     /// Too many removals would come within ten minutes. A person has to confirm them.
     Confirmation {
-        /// The number of removals, those of the last ten minutes included.
+        /// The number of removals, including the removals of the last ten minutes.
         goes: usize,
         /// The number of releases that are ours.
         of: usize,
@@ -67,10 +67,10 @@ impl Reworked {
     }
 }
 
-/// The values of a global hook's last good run, in the place of those of now.
+/// The values of a global hook's last good run, which serve while the hook gives no new values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StandIn {
-    /// The hook fails or does not end, and modules run with them.
+    /// The hook fails or does not end, and modules run with the old values.
     Serves {
         /// The hook.
         hook: HookId,
@@ -79,7 +79,7 @@ pub enum StandIn {
         /// The error of the hook's last run; `None` if the hook has not ended.
         error: Option<String>,
     },
-    /// The hook's run has left the queue of the modules, and goes on in the hook's own.
+    /// The hook's run has left the queue of the modules, and goes on in the hook's own queue.
     Moves {
         /// The hook.
         hook: HookId,
@@ -102,7 +102,7 @@ pub enum Slowed {
         hook: HookId,
         /// The deed that causes the run, as the end of the sentence "the hook ...".
         deed: String,
-        /// How often in a row the hook has done it.
+        /// How often in a row the hook has done the deed.
         times: u32,
         /// The time until the run, unless a change by others comes first.
         next_in: Duration,
@@ -111,7 +111,7 @@ pub enum Slowed {
     Switch {
         /// The module.
         module: ModuleName,
-        /// The state that it keeps.
+        /// The state that the module keeps.
         enabled: bool,
         /// The source of the verdict that has to wait.
         by: String,
