@@ -102,7 +102,8 @@ where
         }
     }
 
-    /// Passes the inventory of the start to the operator value, then all events, until it asks for the end.
+    /// Passes the events of the start to the `Operator`, then all other events, until the `Operator` asks for the end of
+    /// the process.
     pub async fn run(mut self, found: impl IntoIterator<Item = Event>) {
         for event in found {
             if self.step(event).is_break() {

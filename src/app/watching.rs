@@ -82,7 +82,7 @@ pub(super) fn config_map(
     modules.config_map.clone()
 }
 
-/// The drift of releases that is reverted, with the settings of single modules.
+/// The settings by which kinds of drift are reverted: the general one, and those of single modules.
 pub(super) fn restored(settings: &Setup, of_modules: BTreeMap<String, Restoring>) -> Restored {
     let all = match &settings.work {
         Work::Modules(modules) => modules.drift,

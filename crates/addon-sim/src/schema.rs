@@ -1,4 +1,4 @@
-//! The schemas of simulated modules, and their consequences, which are computed here and not by the core.
+//! The schemas of simulated modules, and the values that they accept: computed here, and not by the core.
 //!
 //! Must never ask the core whether a value fits.
 

@@ -126,7 +126,8 @@ fn smaller(setup: &Setup) -> Vec<Setup> {
     smaller
 }
 
-/// Whether a hook whose deeds depend on values runs again when these change. Otherwise the final state would not be determined.
+/// If the hook's deeds depend on values: whether a change of these values runs the hook again. Otherwise the final state
+/// would not be determined.
 fn is_sound(hook: &HookSpec) -> bool {
     let fixed = |deed: &Deed| {
         matches!(

@@ -16,7 +16,7 @@ use crate::dice::Dice;
 pub struct TrialSpec {
     /// The end of the trial.
     pub outcome: Outcome,
-    /// Modules whose CRDs exist in another form.
+    /// Modules whose CRDs already exist, with definitions other than those in their files.
     pub other_crds: Vec<String>,
 }
 
@@ -50,7 +50,7 @@ pub struct Trial {
     /// The stage; `None` in a world without a trial.
     pub stage: Option<TrialStage>,
     outcome: Option<Outcome>,
-    /// Modules whose CRDs exist in another form.
+    /// Modules whose CRDs already exist, with definitions other than those in their files.
     pub other_crds: BTreeSet<String>,
     /// The sections that only the version on trial has written, each with its text from before the trial.
     saved: BTreeMap<String, Option<String>>,

@@ -1,6 +1,6 @@
-//! The files of one run that a hook reads and writes, under the names of the contract.
+//! The files that a hook reads and writes in one run. Their names are a contract with hooks.
 //!
-//! Hooks of modules and hooks without modules have different files. Must never keep a file longer than the run.
+//! With modules and without, hooks have different files. Must never keep a file longer than the run.
 
 use std::ffi::OsString;
 use std::io::{self, BufWriter, Write};

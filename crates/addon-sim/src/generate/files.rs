@@ -1,4 +1,5 @@
-//! A common values file that is missing, empty or cut at a start, added to a world and its history.
+//! Adds a fault to a world and its history: at a start of the operator the common values file is missing, empty or cut
+//! off.
 
 use super::Setup;
 use super::reviews::insert;

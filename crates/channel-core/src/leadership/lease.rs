@@ -93,7 +93,7 @@ pub struct Writing {
 pub enum Aim {
     /// The leader.
     Hold,
-    /// Not the leader: the write keeps the present holder, or removes it.
+    /// A standby: after the write the lease has its present holder, or none.
     Leave,
 }
 

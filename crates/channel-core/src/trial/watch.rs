@@ -43,7 +43,7 @@ pub(super) struct Watch {
     away: Option<Duration>,
 }
 
-/// The watch of a judge over one pod of the trial.
+/// The observations of one pod of the trial, on which its verdict depends.
 #[derive(Debug, Clone)]
 struct PodWatch {
     uid: String,

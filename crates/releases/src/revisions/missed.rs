@@ -53,7 +53,7 @@ pub async fn missed(
     Ok(missed)
 }
 
-/// Whether the object exists, is the release's own, and goes with it.
+/// Whether the object exists, belongs to the release, and is deleted when the release is removed.
 async fn has(cluster: &Cluster, release: &str, key: &ObjectKey, apis: &Apis) -> Result<bool, RequestError> {
     match remade::metadata_of(cluster, key, apis).await {
         Ok(live) => Ok(live.is_some_and(|live| is_of(&live, release, cluster.namespace()) && !is_kept(&live))),

@@ -129,8 +129,8 @@ impl Loops {
         }
     }
 
-    /// The hooks that changed values in the run or converge at the head of a lane, with the lineage of the work that
-    /// follows.
+    /// Removes the record of the hooks that changed values during the head of a lane, be it a run or a converge. Returns
+    /// these hooks and the lineage of the work that follows.
     pub(in crate::operator) fn take_changers(&mut self, lane: &Lane) -> (BTreeSet<HookId>, Lineage) {
         let changers = self.changers.remove(lane).unwrap_or_default();
         let lineage = changers.iter().fold(Lineage::FOREIGN, |all, hook| all.with(hook));

@@ -149,7 +149,8 @@ impl Operator {
         // Runs that were queued after the phase `Settling` are dropped: their modules get a turn in this converge, or are held.
         self.drop_waiting_runs();
         if !self.verdicts.is_known() {
-            // A section that waited for one of the dropped runs was applied, and an enabled script has to be asked with it.
+            // A section that waited for one of the dropped runs was applied. An enabled script must run again with the new
+            // values.
             return Look::Moved;
         }
         self.converge.takes_up();

@@ -27,7 +27,7 @@ pub(crate) fn digest(version: u8, name: u8) -> ImageDigest {
 }
 
 impl World {
-    /// A world with replicas of these versions. Each knows both digests of its version.
+    /// A world with replicas of these versions. Each replica knows the two digests of its version.
     pub(crate) fn of_versions(seed: u64, replicas: &[(Skew, u8)]) -> Self {
         let skews: Vec<Skew> = replicas.iter().map(|(skew, _)| *skew).collect();
         let mut world = Self::new(seed, &skews);
