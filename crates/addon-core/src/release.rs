@@ -142,8 +142,7 @@ pub struct Intent {
     /// not.
     #[serde(default, skip_serializing_if = "Not::not")]
     pub marks: bool,
-    /// The time as leader in which the child was started; `None` without an election, or if an older version wrote the
-    /// note.
+    /// The time as leader in which the child was started; `None` without an election, or in a note of an older version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub holder: Option<Holder>,
 }

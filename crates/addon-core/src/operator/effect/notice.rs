@@ -370,8 +370,7 @@ pub enum Notice {
         /// The reason for which the tasks were removed.
         reason: &'static str,
     },
-    /// A queue was too long: tasks of one hook were combined. A binding context was dropped if a later context of its
-    /// group repeats it.
+    /// A queue was too long: tasks of one hook were combined, and repeated binding contexts of a group were dropped.
     TasksCompacted {
         /// The queue.
         queue: QueueName,
