@@ -80,7 +80,7 @@ impl Captured {
     }
 
     /// The text with masked secrets, without as many bytes at the end as exceed the limit. These bytes may have half a
-    /// secret. A mask is about as long as its secret, so the cut is near the limit.
+    /// secret. A mask may be shorter than its secret; then the cut is before the limit.
     fn hiding(self, secrets: &Secrets, limit: usize) -> Self {
         let surplus = self.bytes.len().saturating_sub(limit);
         if surplus == 0 {

@@ -1,5 +1,5 @@
 //! The long-lived tasks ("parts") of the program: each has a name, and none may end by itself. The loop ends first,
-//! then all others. Must never wait longer for a part than its own time for a stop.
+//! then all others. Must never limit the time of a stop: the caller does.
 //!
 //! ```text
 //!   shutdown --> the loop ends --> at rest --> stopping --> all other parts end

@@ -1,6 +1,7 @@
 //! Records of hook runs: which hook is recorded, and the records that are kept.
 //!
-//! Must never show a record elsewhere than at the debug socket: it holds everything that a hook was given.
+//! Must never show a record elsewhere than at the debug socket: it holds all that a hook was given,
+//! with known secrets masked.
 
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
