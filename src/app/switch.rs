@@ -2,7 +2,8 @@
 //!
 //! Objects that this would delete are shown before. A flag that another person has changed meanwhile is not written.
 
-use command::edit::{self, Edit, EditError, config_map, failed, reach_module};
+use command::edit::{self, Edit, EditError, config_map, failed};
+use command::reach;
 use helm_yaml::yaml;
 use kube_access::Cluster;
 use objects::key;
@@ -24,7 +25,7 @@ pub struct Plan {
 impl Plan {
     /// Reads the cluster and plans the edit; changes nothing.
     pub fn new(args: &StartArgs, environment: &Environment, module: &str, wanted: bool) -> Result<Self, EditError> {
-        let (module, settings, runtime, cluster) = reach_module(args, environment, module)?;
+        let (module, settings, runtime, cluster) = reach::with_module(args, environment, module)?;
         let config_map = config_map(&settings);
         let data = edit::read(&runtime, &cluster, &config_map)?;
         let release = if wanted {

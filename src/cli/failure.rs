@@ -2,7 +2,7 @@
 //!
 //! Must never hold a hint that a person cannot act on.
 
-use command::CommandError;
+use command::Hinted;
 use thiserror::Error;
 
 /// The end of a command that did not get what it asked for.
@@ -28,25 +28,19 @@ pub(super) enum Refusal {
     NotReloaded { message: String },
 }
 
-impl Refusal {
-    fn hint(&self) -> Option<&'static str> {
-        match self {
-            Self::NoSuchModule { .. } => Some("`addon-operator module list -o wide` names all modules"),
-            Self::NotPurged { .. } => Some("`addon-operator module purge` shows what is held, and why"),
+impl Hinted for Refusal {
+    fn hints(&self) -> Vec<String> {
+        let hint = match self {
+            Self::NoSuchModule { .. } => "`addon-operator module list -o wide` names all modules",
+            Self::NotPurged { .. } => "`addon-operator module purge` shows what is held, and why",
             Self::Unfit { .. }
             | Self::NotJudged { .. }
             | Self::Unconfirmed
             | Self::NotRecorded { .. }
             | Self::NoRecord { .. }
             | Self::Differs
-            | Self::NotReloaded { .. } => None,
-        }
-    }
-}
-
-impl From<Refusal> for CommandError {
-    fn from(refusal: Refusal) -> Self {
-        let hints = refusal.hint().map(str::to_owned).into_iter().collect();
-        Self::own(refusal, hints)
+            | Self::NotReloaded { .. } => return Vec::new(),
+        };
+        vec![hint.to_owned()]
     }
 }

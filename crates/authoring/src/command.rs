@@ -7,14 +7,12 @@ pub mod new;
 pub mod rbac;
 pub mod test;
 
-use command::CommandError;
+use command::Hinted;
 use thiserror::Error;
 
 use crate::cases::CasesError;
-use crate::draft::DraftError;
 use crate::lint::LintError;
 use crate::manifest::NoManifest;
-use crate::replaying::ReplayError;
 use crate::rights::RightsError;
 
 /// The checked files have problems. The answer has already shown the problems.
@@ -26,27 +24,8 @@ enum Unsound {
     Failing,
 }
 
-macro_rules! told {
-    ($($error:ty),*) => {$(
-        impl From<$error> for CommandError {
-            fn from(error: $error) -> Self {
-                Self::own(error, Vec::new())
-            }
-        }
-    )*};
-}
-
-told!(LintError, CasesError, NoManifest, RightsError, Unsound);
-
-macro_rules! hinted {
-    ($($error:ty),*) => {$(
-        impl From<$error> for CommandError {
-            fn from(error: $error) -> Self {
-                let hints = error.hints();
-                Self::own(error, hints)
-            }
-        }
-    )*};
-}
-
-hinted!(DraftError, ReplayError);
+impl Hinted for Unsound {}
+impl Hinted for CasesError {}
+impl Hinted for LintError {}
+impl Hinted for NoManifest {}
+impl Hinted for RightsError {}

@@ -7,6 +7,7 @@ use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
+use command::Hinted;
 use helm_yaml::yaml;
 use names::{ModuleName, NameError, parse_module_dir};
 use serde_json::Value;
@@ -79,8 +80,8 @@ pub enum DraftError {
     Write { path: PathBuf, source: io::Error },
 }
 
-impl DraftError {
-    pub fn hints(&self) -> Vec<String> {
+impl Hinted for DraftError {
+    fn hints(&self) -> Vec<String> {
         match self {
             Self::Name { .. } => {
                 vec!["a name has small letters, digits and dashes, and begins with a letter".to_owned()]

@@ -10,6 +10,7 @@ use std::time::Duration;
 use addon_core::failure::Failure;
 use blocking::threads::{self, NoThreads};
 use child::Spawner;
+use command::Hinted;
 use hooks::records::record::{Content, End, Record, RunFile};
 use hooks::records::{self, Damage};
 use hooks::replay::{Replay, Replayed};
@@ -37,8 +38,8 @@ pub enum ReplayError {
     Run(Failure),
 }
 
-impl ReplayError {
-    pub fn hints(&self) -> Vec<String> {
+impl Hinted for ReplayError {
+    fn hints(&self) -> Vec<String> {
         match self {
             Self::Program { .. } => {
                 vec![

@@ -6,14 +6,14 @@ use std::collections::BTreeMap;
 
 use addon_core::failure::Failure;
 use addon_core::operator::event::{ConfigRead, Saved};
-use blocking::threads::{self, NoThreads};
 use config_map::{change_config, read_config};
-use kube_access::kubeconfig::ConnectError;
-use kube_access::{Cluster, reach};
-use names::{ModuleName, NameError};
-use settings::{ConfigurationError, Environment, Machine, Settings, StartArgs, Work};
+use kube_access::Cluster;
+use settings::{Settings, Work};
 use thiserror::Error;
 use tokio::runtime::Runtime;
+
+use crate::Hinted;
+use crate::reach::ReachError;
 
 /// The number of attempts: another writer may change another key at the same moment.
 const ATTEMPTS: usize = 5;
@@ -22,15 +22,7 @@ const ATTEMPTS: usize = 5;
 #[derive(Debug, Error)]
 pub enum EditError {
     #[error(transparent)]
-    Settings(#[from] ConfigurationError),
-    #[error("'{name}' is no name of a module")]
-    Name { name: String, source: NameError },
-    #[error("the namespace of the operator is not known")]
-    NoNamespace,
-    #[error("cannot address the cluster")]
-    Connect(#[from] ConnectError),
-    #[error("cannot start")]
-    Start(#[source] NoThreads),
+    Reach(#[from] ReachError),
     #[error("{0}")]
     Cluster(Failure),
     #[error("there is no ConfigMap '{name}' in namespace '{namespace}'")]
@@ -41,17 +33,16 @@ pub enum EditError {
     Busy { attempts: usize },
 }
 
-impl EditError {
-    pub fn hints(&self) -> Vec<String> {
+impl Hinted for EditError {
+    fn hints(&self) -> Vec<String> {
         match self {
-            Self::NoNamespace => vec![settings::NAMESPACE_HINT.to_owned()],
+            Self::Reach(error) => error.hints(),
             Self::NoConfigMap { .. } => {
                 vec!["--namespace and --config-map name it; a missing ConfigMap must be created first".to_owned()]
             }
-            Self::Connect(_) => vec!["--kube-config and --kube-context name the cluster".to_owned()],
             Self::Cluster(failure) => failure.hints.clone(),
             Self::Changed { .. } => vec!["look again, and repeat the command if it is still wanted".to_owned()],
-            Self::Settings(_) | Self::Name { .. } | Self::Start(_) | Self::Busy { .. } => Vec::new(),
+            Self::Busy { .. } => Vec::new(),
         }
     }
 }
@@ -135,11 +126,12 @@ fn shown(text: Option<&str>) -> String {
     text.map_or_else(|| "not there".to_owned(), on_one_line)
 }
 
+/// The failure of a request.
 pub fn failed(error: impl Into<Failure>) -> EditError {
     EditError::Cluster(error.into())
 }
 
-pub fn missing(config_map: &str, cluster: &Cluster) -> EditError {
+fn missing(config_map: &str, cluster: &Cluster) -> EditError {
     EditError::NoConfigMap {
         name: config_map.to_owned(),
         namespace: cluster.namespace().to_owned(),
@@ -152,27 +144,4 @@ pub fn config_map(settings: &Settings) -> String {
         Work::Modules(modules) => modules.config_map.clone(),
         Work::Hooks(_) => String::new(),
     }
-}
-
-/// Parses the module's name and connects to the cluster, for a person's command.
-pub fn reach_module(
-    args: &StartArgs,
-    environment: &Environment,
-    module: &str,
-) -> Result<(ModuleName, Settings, Runtime, Cluster), EditError> {
-    let module = ModuleName::parse(module).map_err(|source| EditError::Name {
-        name: module.to_owned(),
-        source,
-    })?;
-    let (settings, runtime, cluster) = reach_cluster(args, environment)?;
-    Ok((module, settings, runtime, cluster))
-}
-
-/// The cluster, for a person's command.
-pub fn reach_cluster(args: &StartArgs, environment: &Environment) -> Result<(Settings, Runtime, Cluster), EditError> {
-    let settings = Settings::check(args, environment, &Machine::this())?;
-    let runtime = threads::runtime().map_err(EditError::Start)?;
-    let cluster = runtime.block_on(reach::reach(&settings, environment))?;
-    let cluster = cluster.ok_or(EditError::NoNamespace)?;
-    Ok((settings, runtime, cluster))
 }

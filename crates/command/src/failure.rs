@@ -1,4 +1,4 @@
-//! Why a command failed, with hints for people. Errors of one capability come as text.
+//! Why a command failed, with hints for people. Each capability has errors of its own, which come boxed.
 //!
 //! Must never hold a hint that a person cannot act on.
 
@@ -10,21 +10,23 @@ use std::path::PathBuf;
 use settings::ConfigurationError;
 use thiserror::Error;
 
-use crate::edit::EditError;
-use crate::outside::OutsideError;
 use crate::socket::SocketError;
+
+/// An error that ends a command.
+pub trait Hinted: Error + Send + Sync + 'static {
+    /// The steps that a person can take, a line each.
+    fn hints(&self) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+impl Hinted for ConfigurationError {}
 
 /// Why a command failed.
 #[derive(Debug, Error)]
 pub enum CommandError {
     #[error(transparent)]
-    Settings(#[from] ConfigurationError),
-    #[error(transparent)]
     Socket(#[from] SocketError),
-    #[error(transparent)]
-    Edit(#[from] EditError),
-    #[error(transparent)]
-    Outside(#[from] OutsideError),
     #[error("cannot print the answer")]
     Print(#[source] io::Error),
     #[error("cannot wait between two looks")]
@@ -43,43 +45,34 @@ pub enum CommandError {
 
 /// The error of one capability's commands.
 #[derive(Debug)]
-pub struct Own {
-    error: Box<dyn Error + Send + Sync>,
-    hints: Vec<String>,
-}
+pub struct Own(Box<dyn Hinted>);
 
 impl fmt::Display for Own {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.error.fmt(f)
+        self.0.fmt(f)
     }
 }
 
 impl Error for Own {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
-        self.error.source()
+        self.0.source()
+    }
+}
+
+impl<E: Hinted> From<E> for CommandError {
+    fn from(error: E) -> Self {
+        Self::Own(Own(Box::new(error)))
     }
 }
 
 impl CommandError {
-    /// The failure of a capability, with hints for a person.
-    pub fn own(error: impl Error + Send + Sync + 'static, hints: Vec<String>) -> Self {
-        let error = Box::new(error);
-        Self::Own(Own { error, hints })
-    }
-
+    /// The steps that a person can take, a line each.
     pub fn hints(&self) -> Vec<String> {
         match self {
             Self::Socket(error) => error.hints().into_iter().map(str::to_owned).collect(),
-            Self::Edit(error) => error.hints(),
-            Self::Outside(error) => error.hints(),
-            Self::Own(own) => own.hints.clone(),
+            Self::Own(Own(error)) => error.hints(),
             Self::NobodyToAsk => vec!["--yes skips the question".to_owned()],
-            Self::Settings(_)
-            | Self::Print(_)
-            | Self::Watch(_)
-            | Self::Read { .. }
-            | Self::Write { .. }
-            | Self::NotWanted => Vec::new(),
+            Self::Print(_) | Self::Watch(_) | Self::Read { .. } | Self::Write { .. } | Self::NotWanted => Vec::new(),
         }
     }
 }

@@ -6,6 +6,7 @@
 //!        │ Target, Caller: flags and environment
 //!        ├── socket ────────▶ the debug socket of an operator here
 //!        ├── outside ───────▶ the same command in the pod of an operator elsewhere
+//!        ├── reach ─────────▶ the cluster, without an operator
 //!        ├── edit ──────────▶ one key of the ConfigMap, shown before, never over the text of another writer
 //!        ├── question ──────▶ the person
 //!        └── print, table, watch ──▶ the terminal;  CommandError: why it failed, with hints
@@ -21,6 +22,7 @@ mod failure;
 pub mod outside;
 pub mod paint;
 pub mod question;
+pub mod reach;
 pub mod socket;
 pub mod table;
 pub mod watch;
@@ -30,7 +32,7 @@ use std::io::{self, Write};
 use clap::{Args, ValueEnum};
 use settings::{Environment, Program, StartArgs};
 
-pub use failure::CommandError;
+pub use failure::{CommandError, Hinted};
 use outside::Outside;
 use socket::Socket;
 

@@ -7,13 +7,14 @@ pub mod typed;
 
 use std::io::{self, Write as _};
 
-use blocking::threads::{self, NoThreads};
-use kube_access::kubeconfig::ConnectError;
+use blocking::threads;
 use kube_access::pods::{PodError, Stream};
-use kube_access::reach::reach;
-use settings::{ConfigurationError, Environment, HooksArgs, Machine, NAMESPACE_HINT, Program, Settings, StartArgs};
+use settings::{ConfigurationError, Environment, HooksArgs, Machine, Program, Settings, StartArgs};
 use thiserror::Error;
 use tokio::signal::unix::{SignalKind, signal};
+
+use crate::Hinted;
+use crate::reach::{self, ReachError};
 
 /// The escape sequence that shows a terminal's main screen again, after a watching command has ended.
 const FIRST_SCREEN: &str = "\u{1b}[?1049l";
@@ -33,13 +34,7 @@ pub struct Outside {
 #[derive(Debug, Error)]
 pub enum OutsideError {
     #[error(transparent)]
-    Settings(#[from] ConfigurationError),
-    #[error("the namespace of the operator is not known")]
-    NoNamespace,
-    #[error("cannot address the cluster")]
-    Connect(#[from] ConnectError),
-    #[error("cannot start")]
-    Start(#[source] NoThreads),
+    Reach(#[from] ReachError),
     #[error("cannot wait for Ctrl-C")]
     Signal(#[source] io::Error),
     #[error(transparent)]
@@ -56,11 +51,12 @@ impl OutsideError {
             _ => None,
         }
     }
+}
 
-    pub fn hints(&self) -> Vec<String> {
+impl Hinted for OutsideError {
+    fn hints(&self) -> Vec<String> {
         match self {
-            Self::NoNamespace => vec![NAMESPACE_HINT.to_owned()],
-            Self::Connect(_) => vec!["--kube-config and --kube-context name the cluster".to_owned()],
+            Self::Reach(error) => error.hints(),
             Self::Pod(PodError::Request(failure)) => failure.hints.clone(),
             Self::Pod(PodError::None { .. }) => {
                 vec![
@@ -71,8 +67,6 @@ impl OutsideError {
             Self::Pod(PodError::Several { .. }) => vec!["--pod names the pod".to_owned()],
             Self::Pod(PodError::Broken { .. } | PodError::NotRun { .. } | PodError::Tell(_))
             | Self::NoAnswer(_)
-            | Self::Settings(_)
-            | Self::Start(_)
             | Self::Signal(_) => Vec::new(),
         }
     }
@@ -85,7 +79,7 @@ pub fn run(
     command: Vec<String>,
     environment: &Environment,
 ) -> Result<u8, OutsideError> {
-    let runtime = threads::runtime().map_err(OutsideError::Start)?;
+    let runtime = threads::runtime().map_err(ReachError::Start)?;
     let code = runtime.block_on(async {
         let mut interrupt = signal(SignalKind::interrupt()).map_err(OutsideError::Signal)?;
         let mut relay = Relay::default();
@@ -109,7 +103,7 @@ pub fn answer(
     command: Vec<String>,
     environment: &Environment,
 ) -> Result<String, OutsideError> {
-    let runtime = threads::runtime().map_err(OutsideError::Start)?;
+    let runtime = threads::runtime().map_err(ReachError::Start)?;
     let (mut said, mut complaint) = (Vec::new(), Vec::new());
     let mut tell = |stream, bytes: &[u8]| {
         match stream {
@@ -134,9 +128,8 @@ async fn told(
     environment: &Environment,
     tell: &mut impl FnMut(Stream, &[u8]) -> io::Result<()>,
 ) -> Result<u8, OutsideError> {
-    let settings = settings(outside, program, environment)?;
-    let cluster = reach(&settings, environment).await?;
-    let cluster = cluster.ok_or(OutsideError::NoNamespace)?;
+    let settings = settings(outside, program, environment).map_err(ReachError::Settings)?;
+    let cluster = reach::cluster(&settings, environment).await?;
     let (name, lease) = (program.name(), program.lease());
     let place = cluster.find_program(name, lease, outside.pod.as_deref()).await?;
     Ok(cluster.run_in(&place, command, tell).await?)

@@ -14,7 +14,7 @@ use blocking::threads;
 use channel_core::channel::{Channel, NoChannel};
 use channel_core::reference::{Fault, ImageDigest, Repository, Tag};
 use channel_core::selection::wish;
-use command::CommandError;
+use command::Hinted;
 use futures::StreamExt as _;
 use futures::stream;
 use serde::{Deserialize, Serialize};
@@ -135,13 +135,12 @@ pub enum ChooseError {
     Failed(String),
 }
 
-impl From<ChooseError> for CommandError {
-    fn from(error: ChooseError) -> Self {
-        let hints = match &error {
-            ChooseError::Reach(error) => error.hints(),
+impl Hinted for ChooseError {
+    fn hints(&self) -> Vec<String> {
+        match self {
+            Self::Reach(error) => error.hints(),
             _ => Vec::new(),
-        };
-        Self::own(error, hints)
+        }
     }
 }
 

@@ -17,7 +17,7 @@ use channel_core::candidate::Signature;
 use channel_core::following::Trouble;
 use channel_core::reference;
 use channel_core::reference::{ImageDigest, ReferenceError};
-use command::CommandError;
+use command::Hinted;
 use disk::chart_version;
 use futures::future::ready;
 use inquiry::Inquiry;
@@ -102,16 +102,8 @@ pub enum PackageError {
     },
 }
 
-impl From<PackageError> for CommandError {
-    fn from(error: PackageError) -> Self {
-        let hints = error.hints();
-        Self::own(error, hints)
-    }
-}
-
-impl PackageError {
-    /// Hints for a person, a line each.
-    pub fn hints(&self) -> Vec<String> {
+impl Hinted for PackageError {
+    fn hints(&self) -> Vec<String> {
         let problem = match self {
             Self::Push(PushError::Registry(error) | PushError::Signature(SendError::Registry(error)))
             | Self::Pull(PullError::Registry(error)) => error,

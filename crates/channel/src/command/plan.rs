@@ -10,8 +10,8 @@ use channel_core::channel::{Channel, NoChannel};
 use channel_core::reference::{Fault, ImageDigest, Reference, ReferenceError};
 use channel_core::settings as release;
 use channel_core::settings::ApprovalError;
-use command::CommandError;
 use command::edit::{self, Edit, EditError};
+use command::{Hinted, reach};
 use jiff::Timestamp;
 use kube_access::Cluster;
 use names::{RELEASE_APPROVED, RELEASE_CHANNEL};
@@ -54,8 +54,8 @@ pub enum ChannelError {
     Half(#[source] DeploymentError),
 }
 
-impl ChannelError {
-    pub fn hints(&self) -> Vec<String> {
+impl Hinted for ChannelError {
+    fn hints(&self) -> Vec<String> {
         let hint = match self {
             Self::Edit(error) => return error.hints(),
             Self::Deployment(DeploymentError::Request(failure)) => return failure.hints.clone(),
@@ -87,13 +87,6 @@ impl ChannelError {
             | Self::Answer(_) => return Vec::new(),
         };
         vec![hint.to_owned()]
-    }
-}
-
-impl From<ChannelError> for CommandError {
-    fn from(error: ChannelError) -> Self {
-        let hints = error.hints();
-        Self::own(error, hints)
     }
 }
 
@@ -163,7 +156,7 @@ impl Site {
         environment: &Environment,
         deployment: Option<String>,
     ) -> Result<Self, ChannelError> {
-        let (settings, runtime, cluster) = edit::reach_cluster(args, environment)?;
+        let (settings, runtime, cluster) = reach::with_runtime(args, environment).map_err(EditError::from)?;
         Ok(Self {
             config_map: edit::config_map(&settings),
             deployment,

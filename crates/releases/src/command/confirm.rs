@@ -4,8 +4,9 @@
 use addon_core::failure::Failure;
 use addon_core::release::brake::Held;
 use addon_core::release::refusal::{NotAllowed, Refused};
-use command::CommandError;
-use command::edit::{EditError, reach_module};
+use command::Hinted;
+use command::edit::EditError;
+use command::reach;
 use kube_access::Cluster;
 use kube_access::error::RequestError;
 use names::replaceable::{NotReplaceable, Replaceable};
@@ -37,7 +38,7 @@ pub(crate) enum Reason {
 
 /// Why a held upgrade cannot go on.
 #[derive(Debug, Error)]
-pub enum ConfirmError {
+pub(super) enum ConfirmError {
     #[error("no object is let go")]
     Name(#[from] NotReplaceable),
     #[error("no object is let go: '{0}' should name one object")]
@@ -56,8 +57,8 @@ pub enum ConfirmError {
     NothingHeld { module: String },
 }
 
-impl ConfirmError {
-    pub fn hints(&self) -> Vec<String> {
+impl Hinted for ConfirmError {
+    fn hints(&self) -> Vec<String> {
         match self {
             Self::Name(_) | Self::Several(_) | Self::NotAllowed(_) => Vec::new(),
             Self::NoDeletions { failure, .. } => failure.hints.clone(),
@@ -75,7 +76,7 @@ impl ConfirmError {
 impl HeldUpgrade {
     /// Finds the held upgrade of a module, if there is one. Changes nothing.
     pub(crate) fn find(args: &StartArgs, environment: &Environment, module: &str) -> Result<Option<Self>, EditError> {
-        let (module, _, runtime, cluster) = reach_module(args, environment, module)?;
+        let (module, _, runtime, cluster) = reach::with_module(args, environment, module)?;
         let newest = runtime.block_on(revisions::newest_revision(&cluster, module.as_str()));
         let Some(revision) = newest.map_err(|error| EditError::Cluster(Failure::from(error)))? else {
             return Ok(None);
@@ -138,13 +139,6 @@ impl HeldUpgrade {
     fn write(&self, note: impl Future<Output = Result<(), RequestError>>) -> Result<(), ConfirmError> {
         let written = self.runtime.block_on(note);
         Ok(written.map_err(|error| EditError::Cluster(Failure::from(error)))?)
-    }
-}
-
-impl From<ConfirmError> for CommandError {
-    fn from(error: ConfirmError) -> Self {
-        let hints = error.hints();
-        Self::own(error, hints)
     }
 }
 

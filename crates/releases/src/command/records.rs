@@ -9,7 +9,8 @@ use std::fmt::Write as _;
 use addon_core::failure::Failure;
 use addon_core::release::foreign;
 use addon_core::release::records::{Examined, OtherHelm, Purpose, Record, Remedy, examine};
-use command::edit::{EditError, reach_module};
+use command::edit::EditError;
+use command::reach;
 use helm_yaml::yaml;
 use kube_access::Cluster;
 use kube_access::error::RequestError;
@@ -37,7 +38,7 @@ pub(crate) struct RecordRepair {
 impl RecordRepair {
     /// Reads the records of a module's release; `None` if it has none. Changes nothing.
     pub(crate) fn find(args: &StartArgs, environment: &Environment, module: &str) -> Result<Option<Self>, EditError> {
-        let (module, _, runtime, cluster) = reach_module(args, environment, module)?;
+        let (module, _, runtime, cluster) = reach::with_module(args, environment, module)?;
         let release = module.as_str().to_owned();
         let stored = runtime
             .block_on(crate::revisions::records::records(&cluster, &release))

@@ -1,7 +1,7 @@
 //! `module release`: the damage among helm's records of a release, and its repair.
 
 use clap::{Args, Subcommand};
-use command::{Caller, CommandError, Target, print};
+use command::{Caller, CommandError, Hinted, Target, print};
 use thiserror::Error;
 
 use super::records::RecordRepair;
@@ -12,6 +12,8 @@ use super::records::RecordRepair;
 struct NothingToRepair {
     module: String,
 }
+
+impl Hinted for NothingToRepair {}
 
 /// The arguments of `module release`.
 #[derive(Debug, Args)]
@@ -45,7 +47,7 @@ impl Release {
             return print(&format!("Module '{module}' has no release"));
         };
         if confirm && !repair.is_needed() {
-            return Err(CommandError::own(NothingToRepair { module }, Vec::new()));
+            return Err(NothingToRepair { module }.into());
         }
         if confirm {
             repair.carry_out()?;

@@ -5,8 +5,8 @@
 use channel_core::reference::{Fault, ImageDigest};
 use channel_core::source;
 use channel_core::source::SourcesError;
-use command::CommandError;
 use command::edit::{self, Edit, EditError};
+use command::{Hinted, reach};
 use helm_yaml::yaml;
 use kube_access::Cluster;
 use names::MODULE_SOURCES;
@@ -30,7 +30,7 @@ pub(crate) enum Deed {
 
 /// Why a source was not changed.
 #[derive(Debug, Error)]
-pub enum SourceEditError {
+pub(super) enum SourceEditError {
     #[error(transparent)]
     Edit(#[from] EditError),
     #[error("'{0}' has no source in moduleSources")]
@@ -43,16 +43,15 @@ pub enum SourceEditError {
     NoVersion { module: String, key: &'static str },
 }
 
-impl From<SourceEditError> for CommandError {
-    fn from(error: SourceEditError) -> Self {
-        let hints = match &error {
-            SourceEditError::Edit(error) => error.hints(),
-            SourceEditError::NoVersion { .. } => {
+impl Hinted for SourceEditError {
+    fn hints(&self) -> Vec<String> {
+        match self {
+            Self::Edit(error) => error.hints(),
+            Self::NoVersion { .. } => {
                 vec!["`addon-operator module source status` lists digests, one of which can be given".to_owned()]
             }
-            SourceEditError::NoSource(_) | SourceEditError::Unread(_) | SourceEditError::Digest(_) => Vec::new(),
-        };
-        Self::own(error, hints)
+            Self::NoSource(_) | Self::Unread(_) | Self::Digest(_) => Vec::new(),
+        }
     }
 }
 
@@ -78,7 +77,7 @@ impl Plan {
             Deed::Resume => None,
             Deed::Approve | Deed::TakeBack | Deed::Pin => Some(ImageDigest::parse(digest.trim())?),
         };
-        let (_, settings, runtime, cluster) = edit::reach_module(args, environment, module)?;
+        let (_, settings, runtime, cluster) = reach::with_module(args, environment, module).map_err(EditError::from)?;
         let config_map = edit::config_map(&settings);
         let data = edit::read(&runtime, &cluster, &config_map)?;
         let current = data.get(MODULE_SOURCES).cloned();
