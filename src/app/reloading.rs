@@ -29,12 +29,6 @@ pub(super) fn offer(
         editions: editions.clone(),
         doors: outside.doors.clone(),
     });
-    let of_all = Arc::clone(&desk);
-    outside.reloader.get_or_init(|| {
-        Reloader::new(move |name| {
-            let desk = Arc::clone(&desk);
-            Box::pin(async move { desk.reload(&name).await })
-        })
-    });
-    Some(of_all)
+    outside.reloader.get_or_init(|| Reloader::new(Arc::clone(&desk)));
+    Some(desk)
 }

@@ -15,7 +15,6 @@ use std::sync::{Arc, OnceLock};
 use addon_core::operator::query::{
     ConfigValuesQuery, GlobalHooksQuery, PatchesQuery, Secrets as Wanted, StatusQuery, ValuesQuery,
 };
-use axum::Form;
 use axum::Router;
 use axum::extract::{Query, State};
 use axum::http::{StatusCode, Uri};
@@ -27,7 +26,7 @@ use hooks::answers::snapshots::{self, Snapshots};
 use hooks::records::Recorder;
 use intake::answers::Reloader;
 use leadership::standing::{self, ActingRole};
-use listeners::reply::{Format, Reply, bad_request, document, shown, text};
+use listeners::reply::{Format, Reply, document, shown, text};
 use listeners::{Loop, Unanswered, not_found};
 use names::ModuleName;
 use releases::answers::charts::Charts;
@@ -39,7 +38,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use settings::boolean;
 use sources::requests::Sources;
-use telling::parameters::{Parameters, SetError};
+use telling::parameters::Parameters;
 use watches::Monitors;
 
 use self::route::{PATTERNS, Route, Section};
@@ -106,7 +105,7 @@ pub fn router(debug: Debug) -> Router {
             get(async || text(StatusCode::OK, PATTERNS.join("\n") + "\n")),
         )
         .route("/channel/check", post(acts::check_channel))
-        .route("/config/set", post(set_parameter))
+        .route("/config/set", post(acts::set_parameter))
         .route("/module/purge", post(acts::confirm_removals))
         .route("/module/reload", post(acts::reload))
         .route("/source/check", post(acts::check_source))
@@ -315,30 +314,6 @@ fn patches(operations: Value) -> Value {
         operations
     } else {
         json!([{ "Operations": operations }])
-    }
-}
-
-#[derive(Debug, Deserialize)]
-struct SetForm {
-    name: Option<String>,
-    value: Option<String>,
-    duration: Option<String>,
-}
-
-async fn set_parameter(State(debug): State<Debug>, Form(form): Form<SetForm>) -> Response {
-    let SetForm { name, value, duration } = form;
-    let filled = |field: Option<String>| field.filter(|text| !text.is_empty());
-    let Some(name) = filled(name) else {
-        return bad_request("'name' parameter is required");
-    };
-    let Some(value) = filled(value) else {
-        return bad_request("'value' parameter is required");
-    };
-    match debug.parameters.set(&name, &value, filled(duration).as_deref()) {
-        Ok(()) => StatusCode::OK.into_response(),
-        Err(error @ (SetError::UnknownParameter { .. } | SetError::BadValue { .. } | SetError::BadDuration { .. })) => {
-            bad_request(error)
-        }
     }
 }
 

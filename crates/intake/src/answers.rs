@@ -2,9 +2,8 @@
 //!
 //! Must never answer that files are taken up before all checks of them have passed.
 
-use std::fmt;
 use std::fmt::Write as _;
-use std::pin::Pin;
+use std::sync::Arc;
 
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
@@ -13,35 +12,24 @@ use listeners::reply::{bad_request, still_starting, text};
 use names::ModuleName;
 use tokio::sync::Mutex;
 
-use crate::{Reloaded, Unfit};
-
-/// A reading under way.
-pub type Reading = Pin<Box<dyn Future<Output = Result<Result<Reloaded, Unfit>, Unanswered>> + Send>>;
+use crate::{Desk, Reloaded, Unfit};
 
 /// Reads directories of modules again, one at a time.
+#[derive(Debug)]
 pub struct Reloader {
-    read: Box<dyn Fn(ModuleName) -> Reading + Send + Sync>,
+    desk: Arc<Desk>,
     turn: Mutex<()>,
 }
 
 impl Reloader {
-    /// A reloader that calls `read` for each request, one after the other.
-    pub fn new(read: impl Fn(ModuleName) -> Reading + Send + Sync + 'static) -> Self {
-        Self {
-            read: Box::new(read),
-            turn: Mutex::default(),
-        }
+    pub fn new(desk: Arc<Desk>) -> Self {
+        let turn = Mutex::default();
+        Self { desk, turn }
     }
 
-    async fn reload(&self, module: ModuleName) -> Result<Result<Reloaded, Unfit>, Unanswered> {
+    async fn reload(&self, module: &ModuleName) -> Result<Result<Reloaded, Unfit>, Unanswered> {
         let _turn = self.turn.lock().await;
-        (self.read)(module).await
-    }
-}
-
-impl fmt::Debug for Reloader {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Reloader").finish_non_exhaustive()
+        self.desk.reload(module).await
     }
 }
 
@@ -54,7 +42,7 @@ pub async fn reload(reloader: Option<&Reloader>, module: &str) -> Response {
     let Some(reloader) = reloader else {
         return still_starting().into_response();
     };
-    match reloader.reload(name.clone()).await {
+    match reloader.reload(&name).await {
         Ok(Ok(reloaded)) => text(StatusCode::OK, told(&name, &reloaded)).into_response(),
         Ok(Err(unfit)) => bad_request(unfit),
         Err(unanswered) => unanswered.into_response(),

@@ -1,14 +1,19 @@
 //! The requests that have something done: each is checked first, then carried out by its capability.
 
 use axum::Form;
-use axum::response::Response;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
 use channel::answers as channel;
 use hooks::answers::records::{self, Wish};
 use intake::answers as intake;
+use listeners::reply::bad_request;
 use releases::answers::{lost, purge};
 use serde::Deserialize;
 use sources::answers as sources;
+use telling::parameters::SetError;
 
+use super::Debug;
 use super::permitted::Permitted;
 
 #[derive(Debug, Deserialize)]
@@ -50,4 +55,29 @@ pub(super) async fn confirm_removals(Permitted(debug): Permitted, Form(form): Fo
 
 pub(super) async fn confirm_loss(Permitted(debug): Permitted) -> Response {
     lost::confirm(&debug.doors).await
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Setting {
+    name: Option<String>,
+    value: Option<String>,
+    duration: Option<String>,
+}
+
+/// Sets a parameter of this replica. Each client may do this.
+pub(super) async fn set_parameter(State(debug): State<Debug>, Form(form): Form<Setting>) -> Response {
+    let Setting { name, value, duration } = form;
+    let filled = |field: Option<String>| field.filter(|text| !text.is_empty());
+    let Some(name) = filled(name) else {
+        return bad_request("'name' parameter is required");
+    };
+    let Some(value) = filled(value) else {
+        return bad_request("'value' parameter is required");
+    };
+    match debug.parameters.set(&name, &value, filled(duration).as_deref()) {
+        Ok(()) => StatusCode::OK.into_response(),
+        Err(error @ (SetError::UnknownParameter { .. } | SetError::BadValue { .. } | SetError::BadDuration { .. })) => {
+            bad_request(error)
+        }
+    }
 }

@@ -5,15 +5,12 @@ use std::fmt::Write as _;
 
 use addon_core::operator::query::{ModuleReport, ModulesQuery};
 use axum::http::StatusCode;
-use futures::future::join;
 use listeners::reply::{Format, Reply, document, text};
-use releases::answers::charts::PATIENCE;
+use releases::answers::charts::Recorded;
 use releases::drift::lookout::Lookout;
 use releases::revisions::before::Amendment;
-use releases::revisions::deployed_releases;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
-use tokio::time::timeout;
 
 use super::{Debug, Unanswered};
 
@@ -61,27 +58,13 @@ impl Debug {
     async fn shown(&self, with_releases: bool) -> Result<Vec<Shown>, Unanswered> {
         let mut reports = listeners::ask(&self.doors, ModulesQuery).await?;
         let charts = self.charts.get();
-        if let Some(charts) = charts.filter(|_| with_releases) {
-            charts.tell_hooks(&mut reports).await;
-        }
-        let read = match charts {
-            Some(charts) if with_releases => {
-                let cluster = &charts.cluster;
-                timeout(
-                    PATIENCE,
-                    join(
-                        deployed_releases(cluster),
-                        releases::revisions::before::amendments(cluster),
-                    ),
-                )
-                .await
-                .ok()
+        let (releases, mut amendments) = match charts.filter(|_| with_releases) {
+            Some(charts) => {
+                charts.tell_hooks(&mut reports).await;
+                charts.recorded().await
             }
-            Some(_) | None => None,
+            None => Recorded::default(),
         };
-        let (releases, amendments) = read.unzip();
-        let releases = releases.and_then(Result::ok).unwrap_or_default();
-        let mut amendments = amendments.and_then(Result::ok).unwrap_or_default();
         let shown = reports.into_iter().map(|report| Shown {
             version: charts.and_then(|charts| charts.versions.of(&report.name)),
             release: releases

@@ -5,9 +5,8 @@
 
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use listeners::Loop;
-use listeners::Unanswered;
 use listeners::reply::{Format, Reply, bad_request, document, text};
+use listeners::{Loop, Unanswered};
 use names::{HookId, HookName, ModuleName, Owner};
 use serde::Deserialize;
 use serde_json::{Value, json};

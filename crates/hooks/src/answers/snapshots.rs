@@ -1,8 +1,7 @@
 //! The snapshots of hooks' bindings, and the counts of their changes.
 
 use addon_core::object::snapshot::Operations;
-use addon_core::operator::query::Secrets as Wanted;
-use addon_core::operator::query::{HookMonitors, MonitorsQuery};
+use addon_core::operator::query::{HookMonitors, MonitorsQuery, Secrets as Wanted};
 use axum::http::StatusCode;
 use listeners::reply::{Format, Reply, document, text};
 use listeners::{Loop, Unanswered};

@@ -1,18 +1,20 @@
 //! The source of charts and releases, for answers.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
 use addon_core::operator::query::ModuleReport;
-use futures::future::join_all;
+use futures::future::{join, join_all};
 use kube_access::Cluster;
 use tokio::time::timeout;
 
 use super::render::Renderer;
-use crate::revisions::hook_run;
+use crate::revisions::before::{self, Amendment};
+use crate::revisions::{deployed_releases, hook_run};
 
 /// The timeout of reading releases; without an answer the rest is shown anyway.
-pub const PATIENCE: Duration = Duration::from_secs(2);
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The source of charts and releases.
 #[derive(Debug)]
@@ -51,7 +53,19 @@ impl fmt::Debug for Versions {
     }
 }
 
+/// The newest deployed revision of each release, and the records that were rewritten, by release.
+pub type Recorded = (BTreeMap<String, (u32, u64)>, BTreeMap<String, Vec<Amendment>>);
+
 impl Charts {
+    /// Reads the records of releases. A record that is not read in time is left out.
+    pub async fn recorded(&self) -> Recorded {
+        let both = join(deployed_releases(&self.cluster), before::amendments(&self.cluster));
+        let Ok((releases, amendments)) = timeout(PATIENCE, both).await else {
+            return Recorded::default();
+        };
+        (releases.unwrap_or_default(), amendments.unwrap_or_default())
+    }
+
     /// Names the helm hooks that modules wait for. A helm call is one step of a module, and its hooks may take all of the
     /// time.
     pub async fn tell_hooks(&self, reports: &mut [ModuleReport]) {

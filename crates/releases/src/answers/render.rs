@@ -5,8 +5,7 @@ use std::fmt;
 use std::pin::Pin;
 
 use addon_core::failure::Failure;
-use addon_core::operator::query::Secrets as Wanted;
-use addon_core::operator::query::{NoSuchModule, ReleaseValuesQuery};
+use addon_core::operator::query::{NoSuchModule, ReleaseValuesQuery, Secrets as Wanted};
 use addon_core::values::HookDocument;
 use axum::http::StatusCode;
 use listeners::reply::{Reply, still_starting, text};
