@@ -205,8 +205,7 @@ pub struct Rendered {
 pub enum Known {
     /// The revision was read for this decision.
     Read,
-    /// A watch shows the revision. Another program may have changed the release since then, so such a revision is no
-    /// reason to write anything.
+    /// A watch shows the revision. Another program may have changed it since then, so nothing is written because of it.
     Watched(Notes),
 }
 
@@ -219,8 +218,7 @@ pub enum Notes {
     Outdated,
 }
 
-/// The facts that the decision may need. During the decision, the caller makes sure that no helm child of ours works on
-/// the release.
+/// The facts that the decision may need. The caller sees to it that no helm child of ours works on the release.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Facts {
     /// The release's name.

@@ -112,8 +112,7 @@ pub fn exhausted(error: &io::Error) -> Option<&'static str> {
     }
 }
 
-/// The system's error code, if the error has a file name. The text of such an error shows the code, and the error
-/// itself does not.
+/// The system's error code, if the error names a file: then only the text of the error has the code.
 fn told_of_a_file(error: &io::Error) -> Option<i32> {
     let told = error.to_string();
     let is_told = |code: &i32| told.ends_with(&io::Error::from_raw_os_error(*code).to_string());

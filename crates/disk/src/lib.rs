@@ -66,8 +66,7 @@ pub struct Found {
     pub global_values: Value,
     pub global_schemas: Schemas,
     pub global_hooks: Vec<HookFile>,
-    /// The flags in the values files of the modules directories. If two files have the same flag, the later file
-    /// counts.
+    /// The flags in the values files of the modules directories. If two files have one flag, the later file counts.
     pub flags: BTreeMap<ModuleName, bool>,
     /// The common values file of each modules directory; an unreadable one counts as absent here.
     pub values_files: ValuesFiles,

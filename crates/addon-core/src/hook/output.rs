@@ -34,8 +34,8 @@ impl HookOutput {
         })
     }
 
-    /// The path of the first operation on values. Without such an operation, the path of the first one on config
-    /// values.
+    /// The path of the first operation on values. If no operation changes values, the path of the first operation on
+    /// config values.
     pub fn first_path(&self) -> Option<&str> {
         self.values.first_path().or_else(|| self.config.first_path())
     }

@@ -127,8 +127,8 @@ impl Run<'_> {
         text.and_then(|text| flat::read(text, false)).unwrap_or_default()
     }
 
-    /// Leaves only one of the modules that render the same object. Removes a release with such an object if its module
-    /// is not the one that is left, and is broken or has no directory.
+    /// Leaves one of the modules that render the same object. The release of another of these modules is removed if
+    /// that module is broken or has no directory.
     fn end_quarrels(&mut self) -> Result<(), Violation> {
         let mut sharing: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for module in self.world.all_files() {

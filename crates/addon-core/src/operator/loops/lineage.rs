@@ -1,6 +1,6 @@
 //! The lineage of a run: the hooks whose deeds caused the run, without a change by others in between.
 //!
-//! Must never name a hook for a run that another writer caused as well: such a run follows from a change by others.
+//! Must never name a hook for a run that another writer caused as well: that run follows from a change by others.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
