@@ -24,6 +24,7 @@ use serde_json::{Map, Value};
 use thiserror::Error;
 
 pub use document::{Files, references};
+pub use rules::expression;
 
 use check::Path;
 use node::Node;

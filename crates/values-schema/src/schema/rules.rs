@@ -3,6 +3,7 @@
 //! They are in `x-deckhouse-validations`. Every rule must end, and its error must never show the values that it read.
 
 mod cost;
+pub mod expression;
 mod functions;
 mod guard;
 mod program;
@@ -12,6 +13,7 @@ use serde_json::Value;
 use super::Problem;
 use super::node::Node;
 use cost::Budget;
+use guard::Names;
 use program::{Outcome, Program};
 
 /// The cost limit of all rules of one schema in one check, in steps and parts of values. An API server grants as much
@@ -40,7 +42,7 @@ impl Rule {
         };
         let expression = text("expression")?;
         let message = text("message")?.to_owned();
-        let program = Program::compile(expression).map_err(|message| Problem::Rule {
+        let program = Program::compile(expression, Names::Values).map_err(|message| Problem::Rule {
             expression: expression.to_owned(),
             message,
         })?;

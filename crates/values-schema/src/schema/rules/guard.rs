@@ -11,6 +11,15 @@ use cel::common::ast::operators::{
 };
 use cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, LiteralValue, SelectExpr};
 
+/// The names that an expression may use, beside those of types and of its own macros.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Names {
+    /// The checked value and the old one.
+    Values,
+    /// The top-level fields of an object. They are not known before it is there.
+    Fields,
+}
+
 /// The name of the checked value.
 pub(super) const SELF: &str = "self";
 
@@ -68,25 +77,36 @@ pub(super) struct Guarded {
     pub(super) expression: IdedExpr,
     /// Whether the expression reads the old value.
     pub(super) looks_back: bool,
+    /// The top-level fields that the expression reads.
+    pub(super) fields: BTreeSet<String>,
     /// The regular expressions that are literals in the expression.
     pub(super) patterns: BTreeSet<String>,
 }
 
-pub(super) fn guard(mut expression: IdedExpr) -> Result<Guarded, String> {
-    let mut guard = Guard::default();
+pub(super) fn guard(mut expression: IdedExpr, names: Names) -> Result<Guarded, String> {
+    let mut guard = Guard {
+        names,
+        scope: Vec::new(),
+        looks_back: false,
+        fields: BTreeSet::new(),
+        patterns: BTreeSet::new(),
+    };
     guard.visit(&mut expression, 0)?;
     Ok(Guarded {
         expression,
         looks_back: guard.looks_back,
+        fields: guard.fields,
         patterns: guard.patterns,
     })
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Guard {
+    names: Names,
     /// The names that macros introduced, innermost last.
     scope: Vec<String>,
     looks_back: bool,
+    fields: BTreeSet<String>,
     patterns: BTreeSet<String>,
 }
 
@@ -123,12 +143,23 @@ impl Guard {
 
     fn name(&mut self, name: &str) -> Result<(), String> {
         let plain = name.strip_prefix('.').unwrap_or(name);
-        self.looks_back |= plain == BEFORE;
-        let known = plain == SELF || plain == BEFORE || KINDS.contains(&plain);
-        if known || self.scope.iter().any(|known| known == plain) {
-            return Ok(());
+        let is_local = self.scope.iter().any(|known| known == plain);
+        match self.names {
+            Names::Values => {
+                self.looks_back |= plain == BEFORE;
+                if is_local || plain == SELF || plain == BEFORE || KINDS.contains(&plain) {
+                    return Ok(());
+                }
+                Err(format!("undeclared reference to '{plain}'"))
+            }
+            // A field may be called as a type is, such as `type` of a Secret.
+            Names::Fields => {
+                if !is_local {
+                    self.fields.insert(plain.to_owned());
+                }
+                Ok(())
+            }
         }
-        Err(format!("undeclared reference to '{plain}'"))
     }
 
     fn call(&mut self, call: &mut CallExpr, depth: usize) -> Result<(), String> {

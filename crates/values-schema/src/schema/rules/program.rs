@@ -2,7 +2,7 @@
 //!
 //! Its errors must never show a value that it read, because that may be a secret.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, LazyLock};
 
 use cel::common::ast::IdedExpr;
@@ -12,12 +12,12 @@ use cel::parser::PrattParser;
 use cel::{Context, Env, ExecutionError, FunctionContext, Value as Cel};
 use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
-use serde_json::Value;
+use serde_json::{Map, Number, Value};
 
 use super::super::node::Pattern;
 use super::cost::{Budget, size};
 use super::functions::{self, is_absence};
-use super::guard::{self, BEFORE, HAS, MATCHES, SELF, TEXT, WEIGH};
+use super::guard::{self, BEFORE, HAS, MATCHES, Names, SELF, TEXT, WEIGH};
 
 /// The length of an expression in bytes up to which it is accepted.
 const MAX_TEXT: usize = 4096;
@@ -45,6 +45,8 @@ pub(super) struct Program {
     expression: IdedExpr,
     /// Whether the expression reads the old value.
     pub(super) looks_back: bool,
+    /// The top-level fields that the expression reads.
+    fields: BTreeSet<String>,
     /// The regular expressions that are literals in the expression.
     patterns: Arc<BTreeMap<String, Pattern>>,
 }
@@ -59,8 +61,16 @@ pub(super) enum Outcome {
     Failed(String),
 }
 
+/// The reason why an evaluation gives no boolean.
+enum Stop {
+    Unreadable,
+    Spent,
+    NoBoolean,
+    Error(ExecutionError),
+}
+
 impl Program {
-    pub(super) fn compile(text: &str) -> Result<Self, String> {
+    pub(super) fn compile(text: &str, names: Names) -> Result<Self, String> {
         if text.len() > MAX_TEXT {
             return Err(format!("it is longer than {MAX_TEXT} bytes"));
         }
@@ -68,7 +78,7 @@ impl Program {
             .max_recursion_depth(MAX_BRACKETS)
             .max_expression_node_count(MAX_NODES);
         let expression = parser.parse(text).map_err(|errors| first_line(&errors.to_string()))?;
-        let guarded = guard::guard(expression)?;
+        let guarded = guard::guard(expression, names)?;
         let patterns = guarded
             .patterns
             .into_iter()
@@ -78,6 +88,7 @@ impl Program {
             text: text.to_owned(),
             expression: guarded.expression,
             looks_back: guarded.looks_back,
+            fields: guarded.fields,
             patterns: Arc::new(patterns),
         })
     }
@@ -87,32 +98,66 @@ impl Program {
             return Outcome::Skipped;
         }
         let failed = |why: &str| Outcome::Failed(format!("evaluate the '{}' rule: {why}", self.text));
-        let Ok(context) = self.context(value, before, budget) else {
-            return failed("its values cannot be read");
-        };
-        let result = Cel::resolve(&self.expression, &context);
-        // The operator `||` may swallow an error, so the budget is checked again at the end.
-        if budget.is_spent() {
-            return failed("it takes too many steps");
-        }
-        match result {
-            Ok(Cel::Bool(true)) => Outcome::True,
-            Ok(Cel::Bool(false)) => Outcome::False,
-            Ok(_) => Outcome::Failed("rule should return boolean".to_owned()),
-            Err(error) if is_absence(&error) => Outcome::Skipped,
-            Err(error) => failed(&told(&error)),
+        let variables = [(SELF, value), (BEFORE, before.unwrap_or(&Value::Null))];
+        match self.evaluate(&variables.map(|(name, value)| (name, Doubles(value))), budget) {
+            Ok(true) => Outcome::True,
+            Ok(false) => Outcome::False,
+            Err(Stop::Unreadable) => failed("its values cannot be read"),
+            Err(Stop::Spent) => failed("it takes too many steps"),
+            Err(Stop::NoBoolean) => Outcome::Failed("rule should return boolean".to_owned()),
+            Err(Stop::Error(error)) if is_absence(&error) => Outcome::Skipped,
+            Err(Stop::Error(error)) => failed(&told(&error)),
         }
     }
 
-    fn context(
+    /// Evaluates an expression about the top-level fields of an object. An error is told without values of the object.
+    pub(super) fn run_on_fields(&self, object: &Map<String, Value>, budget: &Budget) -> Result<bool, String> {
+        let read = self
+            .fields
+            .iter()
+            .filter_map(|name| Some((name.as_str(), Whole(object.get(name)?))));
+        let variables: Vec<(&str, Whole<'_>)> = read.collect();
+        self.evaluate(&variables, budget).map_err(|stop| match stop {
+            Stop::Unreadable => "its values cannot be read".to_owned(),
+            Stop::Spent => "it takes too many steps".to_owned(),
+            Stop::NoBoolean => "its result is no boolean".to_owned(),
+            Stop::Error(ExecutionError::NoSuchKey(key)) => self.absence(&key),
+            Stop::Error(ExecutionError::UndeclaredReference(name)) => self.absence(&name),
+            Stop::Error(error) => told(&error),
+        })
+    }
+
+    /// A key may be computed from a value, so only a key that the expression itself contains is named.
+    fn absence(&self, key: &str) -> String {
+        if !key.is_empty() && self.text.contains(key) {
+            return format!("the field '{key}' is missing");
+        }
+        "a field is missing".to_owned()
+    }
+
+    fn evaluate<V: Serialize>(&self, variables: &[(&str, V)], budget: &Budget) -> Result<bool, Stop> {
+        let context = self.context(variables, budget).map_err(|_| Stop::Unreadable)?;
+        let result = Cel::resolve(&self.expression, &context);
+        // The operator `||` may swallow an error, so the budget is checked again at the end.
+        if budget.is_spent() {
+            return Err(Stop::Spent);
+        }
+        match result {
+            Ok(Cel::Bool(flag)) => Ok(flag),
+            Ok(_) => Err(Stop::NoBoolean),
+            Err(error) => Err(Stop::Error(error)),
+        }
+    }
+
+    fn context<V: Serialize>(
         &self,
-        value: &Value,
-        before: Option<&Value>,
+        variables: &[(&str, V)],
         budget: &Budget,
     ) -> Result<Context<'static, 'static>, cel::SerializationError> {
         let mut context = Context::with_env(Arc::clone(&LIBRARY));
-        context.add_variable(SELF, Doubles(value))?;
-        context.add_variable(BEFORE, Doubles(before.unwrap_or(&Value::Null)))?;
+        for (name, value) in variables {
+            context.add_variable(*name, value)?;
+        }
         let weigh: Function = {
             let budget = budget.clone();
             Box::new(move |call| {
@@ -211,25 +256,48 @@ struct Doubles<'a>(&'a Value);
 
 impl Serialize for Doubles<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self.0 {
-            Value::Null => serializer.serialize_unit(),
-            Value::Bool(flag) => serializer.serialize_bool(*flag),
-            Value::Number(number) => serializer.serialize_f64(number.as_f64().unwrap_or_default()),
-            Value::String(text) => serializer.serialize_str(text),
-            Value::Array(items) => {
-                let mut list = serializer.serialize_seq(Some(items.len()))?;
-                for item in items {
-                    list.serialize_element(&Doubles(item))?;
-                }
-                list.end()
+        let float = |number: &Number, serializer: S| serializer.serialize_f64(number.as_f64().unwrap_or_default());
+        serialize(self.0, serializer, float, Doubles)
+    }
+}
+
+/// A view of a value in which whole numbers are signed, as those of objects are.
+struct Whole<'a>(&'a Value);
+
+impl Serialize for Whole<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let signed = |number: &Number, serializer: S| match number.as_i64() {
+            Some(whole) => serializer.serialize_i64(whole),
+            None => serializer.serialize_f64(number.as_f64().unwrap_or_default()),
+        };
+        serialize(self.0, serializer, signed, Whole)
+    }
+}
+
+fn serialize<'a, S: Serializer, V: Serialize>(
+    value: &'a Value,
+    serializer: S,
+    number: impl Fn(&Number, S) -> Result<S::Ok, S::Error>,
+    view: impl Fn(&'a Value) -> V,
+) -> Result<S::Ok, S::Error> {
+    match value {
+        Value::Null => serializer.serialize_unit(),
+        Value::Bool(flag) => serializer.serialize_bool(*flag),
+        Value::Number(count) => number(count, serializer),
+        Value::String(text) => serializer.serialize_str(text),
+        Value::Array(items) => {
+            let mut list = serializer.serialize_seq(Some(items.len()))?;
+            for item in items {
+                list.serialize_element(&view(item))?;
             }
-            Value::Object(map) => {
-                let mut pairs = serializer.serialize_map(Some(map.len()))?;
-                for (key, value) in map {
-                    pairs.serialize_entry(key, &Doubles(value))?;
-                }
-                pairs.end()
+            list.end()
+        }
+        Value::Object(map) => {
+            let mut pairs = serializer.serialize_map(Some(map.len()))?;
+            for (key, value) in map {
+                pairs.serialize_entry(key, &view(value))?;
             }
+            pairs.end()
         }
     }
 }
