@@ -1,8 +1,8 @@
 //! The state of an object, from the object alone.
 //!
-//! First the properties of all kinds, then the rules of a built-in kind, then the condition `Ready`. An object that says
-//! nothing about itself is current. Must never judge by a field that the original does not read, except where the table
-//! of the crate lists it.
+//! First the properties of all kinds, then the rules of a built-in kind, then the condition `Ready`. An object that
+//! says nothing about itself is current. Must never judge by a field that the original does not read, except where the
+//! table of the crate lists it.
 
 pub(crate) mod batch;
 mod extension;

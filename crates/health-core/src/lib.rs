@@ -1,4 +1,4 @@
-//! The health of installed objects.
+//! The health of installed objects, and the reason why a workload is not well.
 //!
 //! Objects of Kubernetes come in as JSON, and findings go out: a state and a sentence for people. The crate does no I/O
 //! and keeps nothing. Must never panic, whatever an object contains, and never give out a text of the cluster without
@@ -15,8 +15,8 @@
 //!   Finding: a state and a sentence
 //! ```
 //!
-//! The rules for built-in kinds are those of [kstatus], as of version 0.37.2 of `sigs.k8s.io/cli-utils`: the table of its
-//! recorded answers in `tests/oracles` is a test. The differences:
+//! The rules for built-in kinds are those of [kstatus], as of version 0.37.2 of `sigs.k8s.io/cli-utils`. The record of
+//! its answers in `tests/oracles` is a test. The differences:
 //!
 //! | object | kstatus | here | reason |
 //! |---|---|---|---|
@@ -35,6 +35,7 @@ mod finding;
 mod judge;
 pub mod rule;
 mod text;
+pub mod why;
 
 pub use finding::{Finding, State};
 pub use judge::judge;

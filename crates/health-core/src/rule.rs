@@ -137,6 +137,9 @@ impl Rule {
     }
 
     /// Judges an object by the rule, whatever the kind of the object.
+    ///
+    /// A deletion comes first, then a spec that is not observed yet, then the expressions `inProgress`, `failed` and
+    /// `current`. If none is true, a rule with `current` says in progress, and the general rules judge otherwise.
     pub fn judge(&self, object: &Value, now: Timestamp) -> Finding {
         let Some(fields) = object.as_object() else {
             return Malformed::at("the object").into();

@@ -41,14 +41,14 @@ const DIFFERENCES: [(&str, State, &str); 9] = [
 ];
 
 /// The state that equals a recorded answer. An error of the original is an unknown state.
-fn recorded(told: &Told) -> State {
+fn recorded(told: &Told) -> Option<State> {
     match told.status.as_deref() {
-        Some("Current") => State::Current,
-        Some("InProgress") => State::InProgress,
-        Some("Failed") => State::Failed,
-        Some("Terminating") => State::Terminating,
-        None if told.error.is_some() => State::Unknown,
-        other => panic!("{}: {other:?}", told.case),
+        Some("Current") => Some(State::Current),
+        Some("InProgress") => Some(State::InProgress),
+        Some("Failed") => Some(State::Failed),
+        Some("Terminating") => Some(State::Terminating),
+        Some(_) => None,
+        None => told.error.is_some().then_some(State::Unknown),
     }
 }
 
@@ -71,7 +71,7 @@ fn objects_are_judged_as_kstatus_judges_them() {
             "{}: {ours:?}",
             asked.case
         );
-        if ours.state != recorded(&told) {
+        if Some(ours.state) != recorded(&told) {
             differences.push((asked.case, ours.state));
         }
     }

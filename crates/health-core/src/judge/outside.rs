@@ -24,8 +24,8 @@ pub struct ServiceName {
     pub name: String,
 }
 
-/// Judges a claim for a volume. If its class binds volumes only for a consumer (`WaitForFirstConsumer`), a claim that no
-/// pod uses is current.
+/// Judges a claim for a volume. If its class binds volumes only for a consumer (`WaitForFirstConsumer`), a claim that
+/// no pod uses is current.
 pub fn judge_claim(claim: &Value, waits_for_first_consumer: bool, now: Timestamp) -> Finding {
     let finding = judge(claim, now);
     let waits = finding.state == State::InProgress && text(claim, "status.phase") == "Pending";
