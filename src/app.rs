@@ -38,8 +38,7 @@ use listeners::gate::Peer;
 use mailbox::mailbox;
 use mailbox::replies::Replies;
 use parts::{FAILED, Parts};
-use releases::drift::Restored;
-use releases::drift::lookout::Lookout;
+use releases::drift::lookout::{self, Lookout};
 use releases::interception;
 use releases::sync::holds::Holds;
 use report::Report;
@@ -155,10 +154,13 @@ async fn build(
     let (kinds, replies, traces) = (Kinds::new(cluster.clone()), Replies::default(), traces.clone());
     let webhooks = reviews::start(settings, &cluster, &outside, &replies, parts)?;
     let restored = watching::restored(settings, found.restoring);
-    let (monitors, lookout) = watches(&cluster, &kinds, helm.as_ref(), restored, &outside, parts);
+    let catalogue = watch::Sender::new(Arc::new(found.catalogue));
+    let looking = helm
+        .as_ref()
+        .map(|helm| watching::looking(helm.options(), restored, catalogue.subscribe()));
+    let (monitors, lookout) = watches(&cluster, &kinds, looking, &outside, parts);
     let config_map = watching::config_map(settings, &cluster, &monitors, &outside, trouble);
     let notices = notices(settings, &cluster, &outside, parts);
-    let catalogue = watch::Sender::new(Arc::new(found.catalogue));
     let (judges, judged) = mpsc::unbounded_channel();
     let hands = Hands::new(&monitors, replies, Editions::new(catalogue.clone()), judges);
     let ground = Arc::new(Ground {
@@ -183,7 +185,7 @@ async fn build(
     let desk = offer(settings, environment, &tools, &hands.editions, &outside, parts);
     sources::start(settings, environment, desk, source_ways(judged, &outside), parts)?;
     take_part(settings, environment, &tools, &outside, parts)?;
-    let operator = Operator::new(seed(), start::policy(settings, environment, tools.restores()));
+    let operator = Operator::new(seed(), start::policy(settings, environment));
     let run = move |job, cancel| {
         outside.events.wanted(&job);
         dispatch::traced::run(traces.clone(), job, Arc::clone(&tools), cancel)
@@ -273,8 +275,7 @@ fn notices(settings: &Settings, cluster: &Cluster, outside: &Outside, parts: &mu
 fn watches(
     cluster: &Cluster,
     kinds: &Kinds,
-    helm: Option<&Helm>,
-    restored: Restored,
+    looking: Option<lookout::Settings>,
     outside: &Outside,
     parts: &mut Parts,
 ) -> (Monitors, Option<Lookout>) {
@@ -285,10 +286,7 @@ fn watches(
     );
     let monitors = watching::start(cluster, kinds, doors, &outside.meters, parts);
     outside.monitors.get_or_init(|| monitors.clone());
-    let lookout = helm.map(|helm| {
-        let settings = watching::looking(helm.options(), restored);
-        Lookout::new(&monitors, cluster, settings, doors.objects())
-    });
+    let lookout = looking.map(|settings| Lookout::new(&monitors, cluster, settings, doors.objects()));
     if let Some(lookout) = &lookout {
         outside.lookout.get_or_init(|| lookout.clone());
         parts.spawn(

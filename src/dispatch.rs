@@ -50,13 +50,6 @@ impl Tools {
         let missing = || Failure::new(Class::Defect, "a release was asked for where there are hooks alone");
         self.releases.as_ref().ok_or_else(missing)
     }
-
-    /// Whether damaged releases are repaired.
-    pub fn restores(&self) -> bool {
-        self.releases
-            .as_ref()
-            .is_some_and(|releases| releases.lookout.restores())
-    }
 }
 
 /// Does the job. Cancelling the token ends it early; the next start then finishes its unfinished writes.

@@ -19,6 +19,7 @@ mod bad_input {
     mod garbage;
     mod half_copies;
     mod hanging;
+    mod health;
     mod helm;
     mod hooks;
     mod loops;

@@ -28,6 +28,8 @@ pub(crate) fn check(data: &[u8]) {
             | Mistake::Name { line, .. }
             | Mistake::SecondDocument { line }
             | Mistake::Replace { line, .. }
+            | Mistake::NoField { line, .. }
+            | Mistake::Duration { line, .. }
             | Mistake::Drift { line }
             | Mistake::Account { line } => *line,
         };

@@ -7,6 +7,7 @@ use std::time::Duration;
 use addon_core::module::description::Restoring;
 use config_map::watch::{self, Trouble, Ways};
 use hooks::filters::compile;
+use jobs::catalogue::Catalogue;
 use kube_access::Cluster;
 use kube_access::kinds::Kinds;
 use listeners::Loop;
@@ -16,6 +17,7 @@ use releases::drift::lookout;
 use settings::{Settings as Setup, Work};
 use telling::meters::Meters;
 use telling::meters::bindings::{Bound, WatchError};
+use tokio::sync::watch::Receiver;
 use tokio::time::sleep;
 use tracing::error;
 use watches::observation::{Labels, Observation};
@@ -91,8 +93,13 @@ pub(super) fn restored(settings: &Setup, of_modules: BTreeMap<String, Restoring>
     Restored { all, of_modules }
 }
 
-pub(super) fn looking(helm: &helm::Options, restored: Restored) -> lookout::Settings {
+pub(super) fn looking(
+    helm: &helm::Options,
+    restored: Restored,
+    catalogue: Receiver<Arc<Catalogue>>,
+) -> lookout::Settings {
     lookout::Settings {
+        catalogue,
         labels: helm.labels.clone(),
         helm_timeout: helm.timeout,
         restored,

@@ -10,6 +10,8 @@ use thiserror::Error;
 pub(super) enum Refusal {
     #[error("module not found: {name}")]
     NoSuchModule { name: String },
+    #[error("the time is over, and not all modules are {state}: {modules}")]
+    NotReached { state: &'static str, modules: String },
     #[error("not all releases are fit for Kubernetes {version}")]
     Unfit { version: String },
     #[error("the kinds of releases are not judged: {message}")]
@@ -33,6 +35,7 @@ impl Hinted for Refusal {
         let hint = match self {
             Self::NoSuchModule { .. } => "`addon-operator module list -o wide` names all modules",
             Self::NotPurged { .. } => "`addon-operator module purge` shows what is held, and why",
+            Self::NotReached { .. } => "`addon-operator why MODULE` says what a module waits for",
             Self::Unfit { .. }
             | Self::NotJudged { .. }
             | Self::Unconfirmed

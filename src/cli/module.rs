@@ -1,9 +1,11 @@
 //! `module`: the list of modules, the state of each with its reason, and its values.
 
 mod apis;
+mod health;
 mod overview;
 mod purge;
 pub(super) mod status;
+mod wait;
 
 use authoring::command::lint::{Lint, Manifest};
 use authoring::command::new::New;
@@ -50,6 +52,9 @@ enum Question {
     Get(OneModule),
     /// Explain the state of a module and its waits
     Why(OneModule),
+    /// Wait until modules are healthy, ready or gone
+    #[command(after_help = "Exit code 1: a module is not there, or the time is over.")]
+    Wait(wait::Wait),
     /// Print the effective values of a module
     Values(Section),
     /// Print a module's section of the ConfigMap
@@ -191,6 +196,7 @@ impl Module {
                 });
             }
             Question::Why(standing) => return standing.why(&socket, output, paint),
+            Question::Wait(wait) => return wait.run(&socket),
             Question::Values(section) => section.read(&socket, "values", form),
             Question::Config(section) => section.read(&socket, "config", form),
             Question::Render(render) => render.read(&socket),

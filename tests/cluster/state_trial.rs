@@ -38,6 +38,7 @@ fn report(number: u64) -> Report {
         number,
         converged: None,
         failing: BTreeMap::new(),
+        unhealthy: BTreeMap::new(),
     }
 }
 

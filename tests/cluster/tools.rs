@@ -47,6 +47,7 @@ pub(crate) async fn tools(place: &Place<'_>) -> Arc<Tools> {
     let looking = lookout::Settings {
         labels: BTreeMap::new(),
         helm_timeout: place.helm_timeout,
+        catalogue: ground.catalogue.subscribe(),
         restored: Restored {
             all: Restoring::Off,
             of_modules: BTreeMap::new(),

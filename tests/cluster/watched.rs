@@ -37,6 +37,7 @@ async fn watch(mut world: World) -> Watched {
     let settings = Settings {
         labels: [("heritage".to_owned(), "addon-operator".to_owned())].into(),
         helm_timeout: PATIENCE,
+        catalogue: tools.ground.catalogue.subscribe(),
         restored: Restored {
             all: Restoring::Absent,
             of_modules: BTreeMap::new(),

@@ -43,6 +43,7 @@ pub(crate) const MACHINES: Table = Table {
         row("verdicts", "cx jobs modules config supply"),
         row("converge", "cx lanes"),
         row("drift", ""),
+        row("health", ""),
         row("warmth", "cx jobs bindings monitors modules"),
         row("reviews", "cx jobs bindings lanes monitors modules"),
         row("chores", "cx"),
@@ -54,11 +55,11 @@ pub(crate) const MACHINES: Table = Table {
             "certainty",
             "bindings lanes modules directories removal config supply verdicts stand_ins",
         ),
-        row("survey", "lanes monitors modules certainty"),
+        row("survey", "lanes monitors modules health certainty"),
         row("patience", "modules monitors converge survey"),
-        row("health", "converge survey"),
-        // `health` is the machine whose report answers one of the questions; a question names its answer.
-        row("explain", "lanes modules converge survey health"),
+        row("pulse", "health converge survey"),
+        // `pulse` is the machine whose report answers one of the questions; a question names its answer.
+        row("explain", "lanes modules health converge survey pulse"),
     ],
 };
 
@@ -71,7 +72,8 @@ pub(crate) const WAYS: Table = Table {
     folder: "crates/addon-core/src/operator/ways/",
     rows: &[
         row("views", ""),
-        row("requests", ""),
+        row("requests", "views"),
+        row("healing", "requests"),
         row("loops", "requests"),
         row("objects", "loops"),
         row("hooks", "views objects loops"),
@@ -107,7 +109,7 @@ pub(crate) const WAYS: Table = Table {
         ),
         row(
             "advance",
-            "requests loops objects hooks removals restoring reviewing enabling standing_in converging runs renewals deletions starting outcomes",
+            "requests healing loops objects hooks removals restoring reviewing enabling standing_in converging runs renewals deletions starting outcomes",
         ),
     ],
 };

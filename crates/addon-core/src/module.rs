@@ -4,6 +4,7 @@ pub mod description;
 pub mod enabling;
 pub mod first_runs;
 pub mod graph;
+pub mod health;
 pub mod lifecycle;
 pub mod outline;
 
@@ -11,6 +12,7 @@ use names::ModuleName;
 use serde_json::{Map, Value};
 use values_schema::schema::Schemas;
 
+use self::health::HealthSettings;
 use self::outline::ValuesFiles;
 use crate::failure::Failure;
 
@@ -41,6 +43,8 @@ pub struct Module {
     pub has_account: bool,
     /// The modules that this module depends on, from `module.yaml`.
     pub depends_on: Vec<ModuleName>,
+    /// The module's own settings for the health of its objects.
+    pub health: HealthSettings,
     /// The error that makes the module's files unusable. With an error, the module is not run, and none of its objects
     /// is removed.
     pub broken: Option<Failure>,
@@ -62,6 +66,7 @@ impl Module {
             has_hooks: false,
             has_account: false,
             depends_on: Vec::new(),
+            health: HealthSettings::default(),
             broken: None,
         }
     }

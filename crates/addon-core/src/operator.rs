@@ -12,6 +12,7 @@ pub mod explain;
 pub mod health;
 pub mod policy;
 pub mod provenance;
+pub mod pulse;
 pub mod query;
 pub mod ticket;
 
@@ -57,6 +58,7 @@ use self::drift::Drifts;
 use self::effect::Effect;
 use self::event::Event;
 use self::explain::Query;
+use self::health::Healths;
 use self::jobs::Jobs;
 use self::lanes::Lanes;
 use self::loops::Loops;
@@ -96,6 +98,7 @@ pub struct Operator {
     verdicts: Verdicts,
     converge: Converge,
     drifts: Drifts,
+    healths: Healths,
     warmth: Warmth,
     reviews: Reviews,
     chores: Chores,
@@ -129,6 +132,7 @@ impl Operator {
             config: Config::default(),
             converge: Converge::default(),
             drifts: Drifts::default(),
+            healths: Healths::default(),
             warmth: Warmth::default(),
             reviews: Reviews::default(),
             chores: Chores::default(),
@@ -171,6 +175,7 @@ impl Operator {
             self.reviews.timeout(cx, &self.lanes, &self.bindings),
             self.loops.timeout(),
             self.drifts.timeout(|name| survey.is_left_alone(name)),
+            self.healths.timeout(cx.policy.patience, cx.now.tick),
             survey.patience_timeout(),
         ]
         .into_iter()

@@ -214,6 +214,7 @@ impl Checks {
         self.stand_ins.check(step)?;
         self.standbys.check(step)?;
         self.loops.event(step);
+        self.order.healths.event(step);
         let mut starts = Vec::new();
         for (index, effect) in step.effects.iter().enumerate() {
             if !self.edits.effect(step, effect)? {
@@ -303,7 +304,8 @@ impl Checks {
                 format!("asked to stop at {at}, nothing runs, and it does not end")
             });
         }
-        let hidden = seen.sleeps() || !seen.status.waiting.is_empty();
+        // A wait for health ends after a time. If it did not, its module would not be ready at rest.
+        let hidden = seen.sleeps() || seen.heals() || !seen.status.waiting.is_empty();
         let awaited = match seen.timeout {
             None => false,
             Some(_) if seen.is_looked_after() => hidden,

@@ -63,6 +63,8 @@ pub struct Life {
     pub told: Told,
     /// The last report about each release that was listed or added since.
     pub lookout: BTreeMap<String, Option<Drift>>,
+    /// The newest revision of each release whose health was drawn.
+    pub healths: BTreeMap<String, u32>,
     /// Whether the releases are watched.
     pub watches_releases: bool,
     /// The releases at the start, and whether each was ours.
@@ -119,6 +121,12 @@ impl Seen {
     pub fn sleeps(&self) -> bool {
         self.queues.iter().any(|queue| queue.status.starts_with("sleep"))
     }
+
+    /// Whether a module waits for the health of another one. An earlier timer may hide the end of that wait in `timeout`.
+    pub fn heals(&self) -> bool {
+        let mut modules = self.modules.values();
+        modules.any(|module| module.enabled && module.waits_for.contains("to be healthy"))
+    }
 }
 
 /// The moment of the world on the clocks of a life.
@@ -154,7 +162,7 @@ impl Life {
             },
             helm_slots: setup.helm_slots.max(1),
             patience: setup.patience.map_or(Policy::default().patience, Duration::from_secs),
-            restores: setup.restores,
+            watches_releases: setup.restores,
             ignore_release: setup.ignore.clone(),
             ..Policy::default()
         };
@@ -169,6 +177,7 @@ impl Life {
             monitors: Monitors::default(),
             told: Told::default(),
             lookout: BTreeMap::new(),
+            healths: BTreeMap::new(),
             watches_releases: false,
             listed: BTreeMap::new(),
             traces: BTreeMap::new(),

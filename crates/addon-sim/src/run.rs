@@ -3,6 +3,7 @@
 mod effects;
 mod events;
 mod followers;
+mod healing;
 mod lives;
 mod lookout;
 mod mend;
@@ -13,6 +14,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use addon_core::operator::effect::{Effect, Job, JobId, Notice, StandIn};
 use addon_core::operator::event::Event;
+use addon_core::operator::health::HealthSight;
 use names::MonitorId;
 use serde::{Deserialize, Serialize};
 
@@ -81,6 +83,7 @@ enum Due {
     Wants(Action),
     Touched,
     Sight(String),
+    Health(HealthSight),
     Relapse(String),
     Acts(Action),
     Confirms(BTreeSet<String>),

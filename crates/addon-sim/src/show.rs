@@ -47,6 +47,10 @@ pub fn event(event: &Event, ended: Option<&Job>) -> String {
         Event::ReviewRequested(id, asked) => format!("review {} of {}", id.0, asked.path),
         Event::WebhooksTouched => "webhooks touched".to_owned(),
         Event::LossConfirmed => "a person confirms that the configuration is lost".to_owned(),
+        Event::HealthSeen(sight) => format!(
+            "health of {} in revision {}: {:?}",
+            sight.release, sight.revision, sight.seen
+        ),
         Event::ReleaseSeen(sight) => format!("release {} seen: {:?}", sight.release, sight.drift),
         Event::PurgeConfirmed(names) => format!("removals are confirmed: {names:?}"),
         Event::TrialSeen(stage) => format!("the trial of a version: {stage:?}"),

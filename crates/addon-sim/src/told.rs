@@ -136,10 +136,13 @@ impl Told {
     /// Ends a step. Readings are applied, unless the status says that sections are still being checked.
     pub fn settle(&mut self, after: &Seen) {
         self.supply.may_confirm(!self.begun);
+        let had_begun = self.begun;
         // A converge without work may be over already.
         self.begun |= !after.status.not_started || after.queues.iter().any(|queue| !queue.tasks.is_empty());
         let is_vetting = |line: &String| line.ends_with("of the ConfigMap against the schema");
-        if after.status.waiting.iter().any(is_vetting) {
+        // Work begins only once the readings are applied. What is checked then are sections of files that were renewed.
+        let begins = self.begun && !had_begun;
+        if !begins && after.status.waiting.iter().any(is_vetting) {
             return;
         }
         for read in std::mem::take(&mut self.unheard) {

@@ -8,6 +8,7 @@
 pub mod action;
 mod course;
 mod hands;
+mod health;
 mod memory;
 pub mod news;
 pub mod record;
@@ -25,9 +26,9 @@ use self::action::{Action, Move, Outcome};
 use self::news::TrialNews;
 use self::record::{Remembered, Report, Trial};
 use self::replica::{Lead, Me, Wish};
-use self::sight::{Deployment, Known, LeaseSight, Replica, Sight, TrialSet};
+use self::sight::{Deployment, Glance, Known, LeaseSight, Replica, Sight, TrialSet};
 use self::stage::{Hold, Lacking, Stage};
-use self::watch::{Glance, Watch};
+use self::watch::Watch;
 use super::reference::{ImageDigest, Reference};
 
 /// The age up to which a sight is used for actions.

@@ -12,8 +12,8 @@ mod status;
 
 use std::time::Duration;
 
-use addon_core::operator::health::Health;
-use addon_core::operator::query::HealthQuery;
+use addon_core::operator::pulse::Pulse;
+use addon_core::operator::query::PulseQuery;
 use channel_core::choice::{Activity, Running};
 use channel_core::following::Installed;
 use channel_core::footing::STATE_FORMAT;
@@ -135,7 +135,7 @@ struct Trying {
     trials: Trials,
     shelf: Shelf,
     reporter: Reporter,
-    health: Option<Health>,
+    pulse: Option<Pulse>,
     clock: Clock,
     /// The time at which the API server last answered completely.
     heard: Tick,
@@ -173,7 +173,7 @@ impl Trying {
             shelf: Shelf::default(),
             reporter: Reporter::default(),
             me,
-            health: None,
+            pulse: None,
             clock: Clock::start(),
             heard: Tick::ZERO,
             lead: Lead::Follows,
@@ -209,8 +209,8 @@ impl Trying {
             (Lead::Leads, Lead::Leads) => self.is_to_recall,
         };
         self.lead = lead;
-        self.health = match timeout(LOOP_PATIENCE, listeners::ask(&self.outside.doors, HealthQuery)).await {
-            Ok(Ok(health)) => Some(health),
+        self.pulse = match timeout(LOOP_PATIENCE, listeners::ask(&self.outside.doors, PulseQuery)).await {
+            Ok(Ok(pulse)) => Some(pulse),
             Ok(Err(_)) | Err(_) => None,
         };
         let is_old = self.seen.borrow().heard.is_none_or(|heard| heard.elapsed() >= LOOK);
@@ -229,7 +229,7 @@ impl Trying {
         let trial =
             trial.filter(|trial| self.me.place == PodKind::Trial && !self.me.digests.is_disjoint(&trial.to_digests));
         self.reporter
-            .report(trial.is_some(), &self.me, self.health.as_ref(), &self.cluster)
+            .report(trial.is_some(), &self.me, self.pulse.as_ref(), &self.cluster)
             .await;
     }
 
@@ -300,7 +300,8 @@ impl Trying {
             }
             Followed::Off { .. } | Followed::Unknown => (None, None),
         };
-        let failing = self.health.iter().flat_map(|health| health.failing.keys().cloned());
+        let failing = self.pulse.iter().flat_map(|pulse| pulse.failing.keys().cloned());
+        let unwell = self.pulse.iter().flat_map(|pulse| pulse.unhealthy.keys().cloned());
         let seen = self.seen.borrow();
         Wish {
             wanted: self.wanted(),
@@ -310,8 +311,9 @@ impl Trying {
                 .there()
                 .and_then(|deployment| deployment.resumed.clone()),
             lead: self.lead,
-            activity: self.health.as_ref().map_or(Activity::Busy, |health| health.activity),
+            activity: self.pulse.as_ref().map_or(Activity::Busy, |pulse| pulse.activity),
             failing: failing.collect(),
+            unwell: unwell.collect(),
             choice,
         }
     }

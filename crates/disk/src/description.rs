@@ -4,6 +4,7 @@ use std::io;
 use std::path::Path;
 
 use addon_core::module::description::{AccountName, Description, Restoring};
+use addon_core::module::health::HealthSettings;
 use names::ModuleName;
 use names::replaceable::Replaceable;
 
@@ -22,6 +23,8 @@ pub(super) struct Said {
     pub(super) service_account: Option<AccountName>,
     /// The objects that may be made anew.
     pub(super) replace: Vec<Replaceable>,
+    /// The settings for the health of the module's objects.
+    pub(super) health: HealthSettings,
 }
 
 pub(super) fn read(path: &Path, faults: &mut Vec<Problem>, warnings: &mut Vec<Problem>) -> Said {
@@ -32,6 +35,7 @@ pub(super) fn read(path: &Path, faults: &mut Vec<Problem>, warnings: &mut Vec<Pr
             drift,
             service_account,
             replace,
+            health,
             mistakes,
             unknown,
         }) => {
@@ -42,6 +46,7 @@ pub(super) fn read(path: &Path, faults: &mut Vec<Problem>, warnings: &mut Vec<Pr
                 drift,
                 service_account,
                 replace,
+                health,
             }
         }
         Err(fault) => {

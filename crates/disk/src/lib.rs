@@ -32,6 +32,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use addon_core::module::description::{AccountName, Restoring};
+use addon_core::module::health::HealthSettings;
 use addon_core::module::outline::{Outline, ValuesFiles};
 use names::replaceable::Replaceable;
 use names::{HookName, ModuleName, parse_module_dir};
@@ -118,7 +119,6 @@ pub struct FoundModule {
     pub chart: Option<Chart>,
     /// Whether the chart's templates may contain conversion webhooks.
     pub has_conversions: bool,
-    /// The version of the chart, if it has one.
     pub version: Option<String>,
     /// The files with CRDs, sorted by path.
     pub crds: Vec<PathBuf>,
@@ -129,6 +129,7 @@ pub struct FoundModule {
     pub service_account: Option<AccountName>,
     /// The objects of its release that may be made anew if an upgrade cannot change them.
     pub replace: Vec<Replaceable>,
+    pub health: HealthSettings,
     /// Why the module can be neither run nor removed: a fact about it, such as its flag, is unknown.
     pub faults: Vec<Problem>,
 }
@@ -391,6 +392,7 @@ fn read_module(
         drift: said.drift,
         service_account: said.service_account,
         replace: said.replace,
+        health: said.health,
         faults,
         path,
     }

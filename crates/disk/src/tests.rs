@@ -410,7 +410,33 @@ fn a_module_says_what_it_depends_on() {
         (
             "dependsOn: [b, 5]",
             &["b"],
-            &["line 1: dependsOn[1] should be the name of a module, but is a number"],
+            &["line 1: dependsOn[1] should be the name of a module, or {name: …, until: ready}, but is a number"],
+        ),
+        ("dependsOn: [{name: b, until: ready}, {name: c}]", &["b", "c"], &[]),
+        (
+            "dependsOn: [{name: b, untill: ready}]",
+            &[],
+            &["line 1: dependsOn[0] should be the name of a module, or {name: …, until: ready}, but is a map"],
+        ),
+        (
+            "health: {timeout: 90s, ignore: [{kind: Job}, {kind: Deployment, name: a}]}",
+            &[],
+            &[],
+        ),
+        (
+            "health: {timeout: 0s, retries: 3}",
+            &[],
+            &[
+                "line 1: unknown field health.retries; there are timeout, ignore",
+                "line 1: health.timeout should be a time above zero, such as 90s or 5m",
+            ],
+        ),
+        (
+            "health: {ignore: [Job]}",
+            &[],
+            &[
+                "line 1: health.ignore[0] should be an object as {kind: …, name: …}; without a name all of the kind, but is a text",
+            ],
         ),
         ("dependsOn: [Bad]", &[], &["line 1: dependsOn[0] names no module: "]),
         (

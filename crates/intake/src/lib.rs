@@ -213,6 +213,7 @@ pub fn described(found: FoundModule, enabled: Option<bool>) -> Module {
         drift: _,
         service_account,
         replace: _,
+        health,
         faults,
     } = found;
     Module {
@@ -229,6 +230,7 @@ pub fn described(found: FoundModule, enabled: Option<bool>) -> Module {
         has_hooks: !hooks.is_empty(),
         has_account: service_account.is_some(),
         depends_on,
+        health,
     }
 }
 

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use addon_core::failure::{Class, Failure};
 use addon_core::hook::config::batch::Call;
 use addon_core::module::description::AccountName;
+use addon_core::module::health::HealthSettings;
 use disk::{Chart, Found, FoundModule, HookFile};
 use names::replaceable::Replaceable;
 use names::{HookId, HookName, ModuleName, Owner};
@@ -46,6 +47,8 @@ pub struct ModuleFiles {
     pub service_account: Option<AccountName>,
     /// The objects of its release that may be made anew if an upgrade cannot change them.
     pub replace: Vec<Replaceable>,
+    /// The settings for the health of its objects.
+    pub health: HealthSettings,
     /// The version of the chart, if it has one.
     pub version: Option<String>,
     /// Variables of the module's source, for its hooks and for helm. A variable of the operator takes precedence over
@@ -64,6 +67,7 @@ impl ModuleFiles {
             crds: module.crds.clone(),
             service_account: module.service_account.clone(),
             replace: module.replace.clone(),
+            health: module.health.clone(),
             version: module.version.clone(),
             env: Vec::new(),
         }

@@ -66,6 +66,8 @@ impl Editions {
 
 #[cfg(test)]
 mod tests {
+    use addon_core::module::health::HealthSettings;
+
     use super::*;
 
     fn files(dir: &str) -> ModuleFiles {
@@ -77,6 +79,7 @@ mod tests {
             crds: Vec::new(),
             service_account: None,
             replace: Vec::new(),
+            health: HealthSettings::default(),
             version: None,
             env: Vec::new(),
         }

@@ -11,13 +11,15 @@
 //!                         |  -->  replacement, withdrawal, adoption   objects that helm itself cannot leave
 //!   Job::EnsureCrds --> crds --> crd
 //!   command --> answers   charts as they would be released, outdated kinds, held removals
-//!   drift/lookout   watches releases and objects between two runs, and reports their state to the core
+//!   drift/lookout   watches releases and objects between two runs, and reports their state and health to the core
+//!   causes          asks why an object is not healthy
 //! ```
 //!
 //! Begin with `sync.rs`, which carries out the steps of one run; `revisions.rs` has the records.
 
 pub mod adoption;
 pub mod answers;
+mod causes;
 pub mod command;
 pub mod crd;
 pub mod crds;

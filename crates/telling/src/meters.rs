@@ -19,6 +19,7 @@ use std::time::Duration;
 
 use addon_core::metric::exposition;
 use addon_core::metric::family::SeriesChange;
+use addon_core::operator::health::Health;
 use addon_core::operator::query::{HeldRemoval, ModuleReport, QueueReport};
 use addon_core::release::kinds::InUse;
 use report::secrets::Secrets;
@@ -175,6 +176,8 @@ impl Meters {
         let late = late.map(|module| ([module.name.as_str()], 1.0));
         let upgrade_held = sample.modules.iter().filter(|module| module.upgrade_held);
         let upgrade_held = upgrade_held.map(|module| ([module.name.as_str()], 1.0));
+        let health = sample.modules.iter().filter(|module| module.health != Health::Unknown);
+        let health = health.map(|module| ([module.name.as_str(), module.health.as_str()], 1.0));
         let waiting = sample.modules.iter().filter_map(|module| {
             let need = module.needs.as_deref()?;
             Some(([module.name.as_str(), need], 1.0))
@@ -198,10 +201,11 @@ impl Meters {
             self.family(&table::MM_MODULE_MAINTENANCE, in_maintenance),
             self.family(&table::CONFIGURATION_LOST, lost),
             self.family(&table::MODULE_FAILING, failing),
+            self.family(&table::health::MODULE_HEALTH, health),
             self.family(&table::MODULE_LATE, late),
             self.family(&table::MODULE_OUTDATED_OBJECTS, outdated),
-            self.family(&table::MODULE_UPGRADE_HELD, upgrade_held),
-            self.family(&table::MODULE_WAITS_FOR_NEED, waiting),
+            self.family(&table::health::MODULE_UPGRADE_HELD, upgrade_held),
+            self.family(&table::health::MODULE_WAITS_FOR_NEED, waiting),
             self.family(&table::REMOVAL_HELD, held),
         ]
         .into_iter()

@@ -157,6 +157,7 @@ fn log(notice: &Notice, mode: Mode, config_map: &str) {
             waits_for,
             "Module run does not progress. Other modules continue without it, and the run counts when it ends."
         ),
+        Notice::HealthTurned(news) => records::health_turned(news),
         Notice::ModuleSwitched {
             module,
             enabled,

@@ -90,6 +90,11 @@ impl OwnWatches {
         self.ask(id, |target| names.iter().find_map(|name| target.digest(name)))?
     }
 
+    /// The part that the lens shows of an object with one of these names. The outer `None`: the watch does not run.
+    pub fn view(&self, id: OwnId, names: &[ObjectName]) -> Option<Option<ObjectView>> {
+        self.ask(id, |target| names.iter().find_map(|name| target.view(name)).cloned())
+    }
+
     /// Runs a task until all watches end. Its panic counts as the panic of a watch.
     pub fn run(&self, work: impl Future<Output = ()> + Send + 'static) {
         self.shared.run(self.shared.token(), work, |_| {});

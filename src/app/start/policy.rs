@@ -10,7 +10,7 @@ use settings::{Environment, Order, Settings, Work, leadership};
 
 use super::{GRACE, mode, zone};
 
-pub(in crate::app) fn policy(settings: &Settings, environment: &Environment, restores: bool) -> Policy {
+pub(in crate::app) fn policy(settings: &Settings, environment: &Environment) -> Policy {
     let modules = match &settings.work {
         Work::Modules(modules) => Some(modules),
         Work::Hooks(_) => None,
@@ -30,7 +30,7 @@ pub(in crate::app) fn policy(settings: &Settings, environment: &Environment, res
         hook_deadline: settings.hooks.timeout,
         patience: settings.hooks.patience,
         shutdown_grace: GRACE,
-        restores,
+        watches_releases: modules.is_some(),
         ignore_release: modules.and_then(|modules| modules.helm.ignore_release.clone()),
         extenders: modules.map(|modules| modules.extenders.clone()).unwrap_or_default(),
         time_zone: zone::local(environment.get("TZ"), Path::new(zone::LOCALTIME)),

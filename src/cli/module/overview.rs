@@ -18,18 +18,19 @@ pub(super) fn table(modules: &[Status], now: Timestamp, paint: Paint, columns: O
     table.fitted(paint, columns)
 }
 
-const HEAD: [&str; 8] = [
+const HEAD: [&str; 9] = [
     "NAME",
     "ORDER",
     "ENABLED",
     "BY",
     "STATE",
+    "HEALTH",
     "VERSION",
     "RELEASE",
     "WAITS FOR",
 ];
 
-fn cells(status: &Status, now: Timestamp) -> [(Tone, String); 8] {
+fn cells(status: &Status, now: Timestamp) -> [(Tone, String); 9] {
     let plain = |text: &str| (Tone::Neutral, text.to_owned());
     let release = status.release.as_ref();
     let release = release.map(|release| format!("{}, {} ago", release.revision, release.age(now)));
@@ -39,6 +40,7 @@ fn cells(status: &Status, now: Timestamp) -> [(Tone, String); 8] {
         plain(status.is_on()),
         plain(&status.enabled_by),
         (status.tone(), status.standing().to_owned()),
+        status.health.cell(),
         plain(status.version.as_deref().unwrap_or("-")),
         plain(release.as_deref().unwrap_or("-")),
         (Tone::Neutral, status.trouble()),
@@ -59,17 +61,21 @@ mod tests {
                 &json!({"name": "a-long-name", "waits_for": "helm\nmore", "version": "0.1.0",
                 "release": {"revision": 3, "deployed": 400}}),
             ),
-            status(&json!({"name": "b", "state": "Ready"})),
+            status(&json!({"name": "b", "state": "Ready", "health": "RollingOut",
+                "unhealthy": "Deployment web: 0 of 1 pods are ready"})),
         ];
         let expected = "\
-NAME         ORDER  ENABLED  BY          STATE      VERSION  RELEASE     WAITS FOR
-a-long-name  20     yes      KubeConfig  Releasing  0.1.0    3, 10m ago  helm
-b            20     yes      KubeConfig  Ready      -        -
+NAME         ORDER  ENABLED  BY          STATE      HEALTH      VERSION  RELEASE     WAITS FOR
+a-long-name  20     yes      KubeConfig  Releasing  -           0.1.0    3, 10m ago  helm
+b            20     yes      KubeConfig  Ready      RollingOut  -        -           Deployment web: 0 of 1 pods are ready
 ";
         assert_eq!(table(&modules, now(), Paint::Plain, None), expected);
-        assert_eq!(table(&modules, now(), Paint::Plain, Some(90)), expected);
+        assert_eq!(table(&modules, now(), Paint::Plain, Some(130)), expected);
         let coloured = table(&modules, now(), Paint::Colours, None);
-        assert!(coloured.contains("  \u{1b}[32mReady\u{1b}[0m      -"), "{coloured}");
+        assert!(
+            coloured.contains("  \u{1b}[32mReady\u{1b}[0m      \u{1b}[33mRollingOut\u{1b}[0m"),
+            "{coloured}"
+        );
     }
 
     #[test]
@@ -81,13 +87,13 @@ b            20     yes      KubeConfig  Ready      -        -
             status(&json!({"name": "b", "state": "Ready"})),
         ];
         let expected = "\
-NAME  ORDER  ENABLED  BY          STATE      VERSION  RELEASE  WAITS FOR
-one   20     yes      KubeConfig  Releasing  -        -
+NAME  ORDER  ENABLED  BY          STATE      HEALTH  VERSION  RELEASE  WAITS FOR
+one   20     yes      KubeConfig  Releasing  -       -        -
     modules before it: the-first, the-second, the-third,
     the-fourth
-one   20     yes      KubeConfig  Releasing  -        -
+one   20     yes      KubeConfig  Releasing  -       -        -
     as above
-b     20     yes      KubeConfig  Ready      -        -
+b     20     yes      KubeConfig  Ready      -       -        -
 ";
         assert_eq!(table(&modules, now(), Paint::Plain, Some(60)), expected);
     }

@@ -10,6 +10,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::super::failure::Refusal;
+use super::health::Health;
 
 /// The state of a module, as the socket reports it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -41,6 +42,8 @@ pub(in crate::cli) struct Status {
     pub(super) release: Option<Release>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) amended: Vec<Amended>,
+    #[serde(flatten)]
+    pub(super) health: Health,
 }
 
 fn yes() -> bool {
@@ -141,6 +144,7 @@ impl Status {
         let beside = self.failing.first().map(Failing::line);
         let text = match beside {
             Some(beside) if self.waits_for.is_empty() => beside,
+            None if self.waits_for.is_empty() => self.health.sentence().unwrap_or_default().to_owned(),
             Some(_) | None => self.waits_for.clone(),
         };
         text.lines().next().unwrap_or_default().to_owned()
@@ -181,7 +185,7 @@ impl Release {
 
 /// Everything that is known about a module.
 pub(super) fn full(status: &Status, now: Timestamp, paint: Paint) -> String {
-    let mut text = head(status, paint);
+    let mut text = head(status, paint) + &status.health.line(paint);
     let _ = writeln!(text, "version: {}", status.version.as_deref().unwrap_or("none"));
     let _ = match &status.release {
         Some(release) => writeln!(
@@ -201,7 +205,7 @@ pub(super) fn full(status: &Status, now: Timestamp, paint: Paint) -> String {
 /// The state of a module and the reason for which it waits, and the same for every module that it waits for.
 pub(in crate::cli) fn why(modules: &[Status], status: &Status, paint: Paint) -> String {
     let held_up = hindrances(status, paint);
-    let mut text = head(status, paint);
+    let mut text = head(status, paint) + &status.health.line(paint);
     text += if held_up.is_empty() {
         "waits for: nothing\n"
     } else {
@@ -219,7 +223,8 @@ pub(in crate::cli) fn why(modules: &[Status], status: &Status, paint: Paint) -> 
         else {
             continue;
         };
-        let _ = writeln!(text, "\n{}{}", head(other, paint), hindrances(other, paint).trim_end());
+        let beside = other.health.line(paint) + &hindrances(other, paint);
+        let _ = writeln!(text, "\n{}{}", head(other, paint), beside.trim_end());
         ahead.extend(other.after.iter().map(String::as_str));
     }
     text

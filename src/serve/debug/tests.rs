@@ -223,7 +223,7 @@ async fn all_that_is_known_of_the_modules_is_one_document() {
     assert_eq!(
         modules[2],
         json!({"name": "off", "order": 10, "enabled": false, "decided": true, "enabled_by": "Static", "state": "Ready",
-               "waits_for": "", "error": null, "hints": [], "remarks": [], "failures": 0, "fails": false, "late": false, "depends_on": [], "failing": [], "needs": null,
+               "waits_for": "", "error": null, "hints": [], "remarks": [], "failures": 0, "fails": false, "health": "Healthy", "unhealthy": null, "unhealthy_for": null, "late": false, "depends_on": [], "failing": [], "needs": null,
                "upgrade_held": false, "in_maintenance": false, "after": [], "config_problems": [], "version": null, "release": null})
     );
 }

@@ -192,6 +192,7 @@ pub(crate) fn trial(version: u8, template: &str) -> Trial {
         to_digests: [digest(version)].into(),
         template: template.to_owned(),
         failing: BTreeSet::new(),
+        unwell: BTreeSet::new(),
         begun: Timestamp::now(),
         by: "a".to_owned(),
         channel: None,

@@ -1,10 +1,13 @@
 //! Parses `module.yaml`: the modules that a module depends on, which drift of its release is repaired, its service
-//! account, and the objects that may be replaced.
+//! account, the objects that may be replaced, and the settings for the health of its objects.
 //!
 //! Programs that embed the original have other fields in this file, which are accepted. A field of no known program gives
 //! a warning. Must never ignore a misspelt field of ours.
 
+mod health;
 mod mistake;
+#[cfg(test)]
+mod tests;
 
 use std::fmt;
 
@@ -16,6 +19,9 @@ pub use self::mistake::{Mistake, UnknownField};
 use names::ModuleName;
 use names::replaceable::Replaceable;
 
+use self::health::{Until, need};
+use super::health::HealthSettings;
+
 /// The field with the modules that the module depends on.
 pub const DEPENDS_ON: &str = "dependsOn";
 /// The field that says which drift is repaired.
@@ -24,6 +30,8 @@ pub const DRIFT: &str = "drift";
 pub const SERVICE_ACCOUNT: &str = "serviceAccount";
 /// The field with the objects that may be deleted and made anew if an upgrade cannot change them.
 pub const REPLACE: &str = "replace";
+/// The field with the settings for the health of the module's objects.
+pub const HEALTH: &str = "health";
 /// The largest length of an object's name that the API server accepts.
 const LONGEST_NAME: usize = 253;
 
@@ -116,6 +124,8 @@ pub struct Description {
     pub service_account: Option<AccountName>,
     /// The objects that may be made anew if an upgrade cannot change them.
     pub replace: Vec<Replaceable>,
+    /// The settings for the health of the module's objects.
+    pub health: HealthSettings,
     /// The mistakes for which the module cannot be used.
     pub mistakes: Vec<Mistake>,
     /// Fields that no known program has.
@@ -161,6 +171,8 @@ impl Description {
             }
         } else if field == REPLACE {
             self.take_replaceable(line, value);
+        } else if field == HEALTH {
+            self.take_health(line, value);
         } else if let Some(meant) = nearly_ours(field) {
             let field = name();
             self.mistakes.push(Mistake::Misspelt { line, field, meant });
@@ -184,11 +196,20 @@ impl Description {
 
     fn take_names(&mut self, line: usize, value: &Value) {
         for (field, item) in self.items(DEPENDS_ON, "a list of module names", line, value) {
-            match item.as_str().map(ModuleName::parse) {
-                Some(Ok(name)) if self.depends_on.contains(&name) => {}
-                Some(Ok(name)) => self.depends_on.push(name),
-                Some(Err(source)) => self.mistakes.push(Mistake::Name { line, field, source }),
-                None => self.wrong(line, field, "the name of a module", item),
+            let Some((name, until)) = need(item) else {
+                self.wrong(line, field, "the name of a module, or {name: …, until: ready}", item);
+                continue;
+            };
+            match ModuleName::parse(name) {
+                Ok(name) => {
+                    if until == Until::Ready {
+                        self.health.until_ready.insert(name.clone());
+                    }
+                    if !self.depends_on.contains(&name) {
+                        self.depends_on.push(name);
+                    }
+                }
+                Err(source) => self.mistakes.push(Mistake::Name { line, field, source }),
             }
         }
     }
@@ -241,106 +262,5 @@ fn nearly_ours(field: &str) -> Option<&'static str> {
         Some(REPLACE)
     } else {
         None
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_service_account_has_a_name_that_an_api_server_takes() {
-        let said = |text: &str| Description::parse(text).unwrap();
-        let name = said("serviceAccount: small.rights-2").service_account;
-        assert_eq!(name.unwrap().as_str(), "small.rights-2");
-        let long = format!("serviceAccount: {}", "a".repeat(254));
-        for text in [
-            "serviceAccount: ''",
-            "serviceAccount: ../a",
-            "serviceAccount: a..b",
-            "serviceAccount: A",
-            &long,
-        ] {
-            assert_eq!(said(text).mistakes, [Mistake::Account { line: 1 }], "{text}");
-        }
-        assert_eq!(
-            said("serviceAccountName: a").mistakes[0].to_string(),
-            "line 1: unknown field serviceAccountName, is serviceAccount meant?"
-        );
-    }
-
-    #[test]
-    fn what_is_put_right_is_one_of_three_words() {
-        for (text, expected) in [
-            ("drift: off", Some(Restoring::Off)),
-            ("drift: 'off'", Some(Restoring::Off)),
-            ("drift: absent", Some(Restoring::Absent)),
-            ("drift: changed\ndependsOn: [a]", Some(Restoring::Changed)),
-            ("dependsOn: [a]", None),
-        ] {
-            let description = Description::parse(text).unwrap();
-            assert_eq!(
-                (description.drift, description.mistakes),
-                (expected, Vec::new()),
-                "{text}"
-            );
-        }
-        for text in ["drift: all", "drift: true", "drift: [off]", "drift:"] {
-            let told = Description::parse(text).unwrap().mistakes;
-            assert_eq!(told, [Mistake::Drift { line: 1 }], "{text}");
-            assert_eq!(
-                told[0].to_string(),
-                "line 1: drift should be one of off, absent, changed"
-            );
-        }
-    }
-    #[test]
-    fn a_second_document_is_refused_and_a_mark_of_byte_order_is_not() {
-        let said = |text: &str| Description::parse(text).unwrap();
-        let second = Mistake::SecondDocument { line: 3 };
-        assert_eq!(said("drift: off\n---\ndependsOn: [a]\n").mistakes, [second]);
-        for text in ["---\ndrift: off\n---\n", "\u{feff}drift: off\n...\n"] {
-            let one = said(text);
-            assert_eq!((one.drift, one.mistakes), (Some(Restoring::Off), Vec::new()), "{text}");
-        }
-    }
-
-    #[test]
-    fn what_may_be_replaced_is_named_by_kind_and_name_and_never_holds_data() {
-        let said = |text: &str| Description::parse(text).unwrap();
-        let right = said("replace: [Deployment/web, 'Service/*']");
-        let named: Vec<_> = right.replace.iter().map(ToString::to_string).collect();
-        assert_eq!(
-            (named, right.mistakes),
-            (vec!["Deployment/web".to_owned(), "Service/*".to_owned()], Vec::new())
-        );
-        for (text, expected) in [
-            (
-                "replace: Deployment/web",
-                "line 1: replace should be a list of objects as KIND/NAME, but is a text",
-            ),
-            (
-                "\nreplace: [1]",
-                "line 2: replace[0] should be an object as KIND/NAME, but is a number",
-            ),
-            ("replaces: []", "line 1: unknown field replaces, is replace meant?"),
-            (
-                "replace:\n- Deployment/web\n- web",
-                "line 1: replace[1] names no object that may be replaced: 'web' should be KIND/NAME, as in Deployment/web; \
-                 KIND/* names all objects of the kind",
-            ),
-            (
-                "replace: [PersistentVolumeClaim/data]",
-                "line 1: replace[0] names no object that may be replaced: 'PersistentVolumeClaim/data': a \
-                 PersistentVolumeClaim holds data or other objects and is never replaced; leave it out",
-            ),
-        ] {
-            let mistakes = said(text).mistakes;
-            let [mistake] = mistakes.as_slice() else {
-                panic!("{text}: {mistakes:?}");
-            };
-            let cause = std::error::Error::source(mistake).map_or_else(String::new, |cause| format!(": {cause}"));
-            assert_eq!(format!("{mistake}{cause}"), expected);
-        }
     }
 }

@@ -131,6 +131,12 @@ impl Snapshot {
         self.parts.values().any(|part| part.objects.contains_key(name))
     }
 
+    /// The selected part of an object; `None` if it is absent.
+    pub fn view(&self, name: &ObjectName) -> Option<&ObjectView> {
+        let mut parts = self.parts.values();
+        parts.find_map(|part| part.objects.get(name).map(|kept| &kept.view))
+    }
+
     /// The digest of the selected part of an object; `None` if it is absent.
     pub fn digest(&self, name: &ObjectName) -> Option<Digest> {
         self.parts

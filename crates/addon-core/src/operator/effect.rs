@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-pub use self::notice::{HeldFor, Notice, RecordCause, Slowed, StandIn};
+pub use self::notice::{HealthNews, HeldFor, Notice, RecordCause, Slowed, StandIn};
 
 use channel_core::trial::record::Ruling;
 use names::{BindingName, HookId, HookName, ModuleName, MonitorId, Owner};

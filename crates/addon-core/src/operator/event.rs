@@ -10,6 +10,7 @@ pub use self::finished::{Finished, HookRan};
 use channel_core::trial::record::Ruling;
 use names::{HookName, ModuleName, MonitorId};
 
+use super::health::HealthSight;
 use super::provenance::{Made, Provenance};
 use crate::digest::Digest;
 use crate::failure::Failure;
@@ -47,6 +48,8 @@ pub enum Event {
     WebhooksTouched,
     /// A release was damaged, or is whole again.
     ReleaseSeen(ReleaseSight),
+    /// The statuses of a release's objects say something else than before.
+    HealthSeen(HealthSight),
     /// A person confirms removals of releases by name. Only removals that are held at this moment count.
     PurgeConfirmed(BTreeSet<String>),
     /// A person confirms that the lost configuration is gone for good. The modules go on with the configuration that is left.

@@ -1,128 +1,243 @@
-//! The health of this process, for the judge of a version. A health report is cheap and must never contain a value.
+//! The health of each module's objects, and when it counts.
+//!
+//! The lookout reports what the statuses of objects say. This machine adds time: objects that are on their way for too
+//! long are unhealthy, and a short relapse does not begin the time anew. Must never make a module wait for ever: a health
+//! that nobody reports counts as unknown after a while, and unknown holds nothing up.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
-use channel_core::choice::Activity;
-use channel_core::trial::record::Failures;
-use names::{HookId, ModuleName, Owner};
+use clock::Tick;
+use names::ModuleName;
+use serde::Serialize;
 
-use super::converge::Phase;
-use super::policy::Mode;
-use super::survey::Survey;
-use super::task::{Entry, Lane, Slot, Task};
-use crate::hook::config::Stage;
+use super::effect::HealthNews;
+use super::query::Waiting;
 
-/// The health of the operator at one moment.
+/// The time for which a failure must last before it counts.
+const LASTS: Duration = Duration::from_secs(5);
+/// The time for which a module must be healthy before a relapse begins a new spell.
+const SETTLED: Duration = Duration::from_secs(30);
+/// The time within which the lookout tells the health of a new revision. After that the health is unknown.
+const TOLD_WITHIN: Duration = Duration::from_secs(30);
+
+/// The health of a release's objects, as the lookout found it. It is reported whenever it differs from the last report.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Health {
-    /// The first converge of this process is over.
-    pub converged: bool,
-    /// The subjects (`module NAME`, `hook NAME` for a global hook) that fail now, each with its failures.
-    pub failing: BTreeMap<String, Failures>,
-    /// Whether helm or the queues are busy now, so that the start of a trial would disturb them.
-    pub activity: Activity,
-    /// The keys of sections that hooks saved on trial and that were neither put back nor forgotten. As long as such
-    /// keys exist, the record of that trial is needed.
-    pub noted: Vec<String>,
+pub struct HealthSight {
+    /// The release's name.
+    pub release: String,
+    /// The revision that the objects belong to.
+    pub revision: u32,
+    /// What the statuses of the objects say.
+    pub seen: Seen,
 }
 
-impl Survey<'_> {
-    /// The health of the operator at this moment.
-    pub(super) fn health(&self) -> Health {
-        Health {
-            converged: self.has_converged(),
-            failing: self.failures(),
-            activity: self.activity(),
-            noted: self.of.probation.noted().cloned().collect(),
+/// What the statuses of a release's objects say. A sentence begins with the object.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Seen {
+    /// All objects do their work.
+    Healthy,
+    /// The objects cannot be watched.
+    Unknown,
+    /// An object is on its way.
+    InProgress(String),
+    /// An object cannot do its work, and does not try any more.
+    Failed(String),
+}
+
+/// The health of a module.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub enum Health {
+    /// The module has no release, or its objects cannot be watched.
+    Unknown,
+    /// All objects do their work.
+    Healthy,
+    /// Objects are on their way.
+    RollingOut,
+    /// An object has failed, or has been on its way for too long.
+    Unhealthy,
+}
+
+impl Health {
+    /// All healths, in order.
+    pub const ALL: [Self; 4] = [Self::Unknown, Self::Healthy, Self::RollingOut, Self::Unhealthy];
+
+    /// The word for people and labels.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Unknown => "Unknown",
+            Self::Healthy => "Healthy",
+            Self::RollingOut => "RollingOut",
+            Self::Unhealthy => "Unhealthy",
+        }
+    }
+}
+
+/// The health of all modules.
+#[derive(Debug, Default)]
+pub(super) struct Healths(BTreeMap<ModuleName, Known>);
+
+#[derive(Debug)]
+struct Known {
+    /// The revision that the last run left; 0 until a run has ended.
+    released: u32,
+    /// The last report of the lookout, with its revision.
+    seen: Option<(u32, Seen)>,
+    /// The begin of the present spell without health; of the wait for the first report, if there was none.
+    since: Tick,
+    /// The time since which the last report says the same kind of thing.
+    kind_since: Tick,
+    /// Whether an upgrade of ours began the spell.
+    is_by_upgrade: bool,
+    /// The longest time on the way.
+    timeout: Duration,
+    /// The health at the last look.
+    last: Health,
+    /// Whether people were told that the module is unhealthy.
+    told: bool,
+}
+
+impl Known {
+    fn new(now: Tick, timeout: Duration) -> Self {
+        Self {
+            released: 0,
+            seen: None,
+            since: now,
+            kind_since: now,
+            is_by_upgrade: false,
+            timeout,
+            last: Health::Unknown,
+            told: false,
         }
     }
 
-    fn has_converged(&self) -> bool {
-        match self.of.cx.policy.mode {
-            Mode::Addons => self.of.converge.is_first_over(),
-            Mode::Hooks => self.of.startup.has_begun(),
+    /// The report, if it is about the revision of the last run or a newer one.
+    fn current(&self) -> Option<&Seen> {
+        let (revision, seen) = self.seen.as_ref()?;
+        (*revision >= self.released).then_some(seen)
+    }
+
+    fn health(&self, now: Tick) -> Health {
+        match self.current() {
+            None if now < self.since + TOLD_WITHIN => Health::RollingOut,
+            None | Some(Seen::Unknown) => Health::Unknown,
+            Some(Seen::Healthy) => Health::Healthy,
+            Some(Seen::Failed(_)) if now >= self.kind_since + LASTS => Health::Unhealthy,
+            Some(Seen::InProgress(_) | Seen::Failed(_)) if now >= self.since + self.timeout => Health::Unhealthy,
+            Some(Seen::InProgress(_) | Seen::Failed(_)) => Health::RollingOut,
         }
     }
 
-    /// The activity is quiet if the first converge is over, no helm runs, and no task of `main` is due.
-    pub(super) fn activity(&self) -> Activity {
-        let of_main = |lane: &Lane| match lane {
-            Lane::Global | Lane::Module(_) | Lane::Release(_) | Lane::Aside(_) => true,
-            Lane::Named(_) => false,
+    /// The next time at which the health changes by time alone.
+    fn turns_at(&self, now: Tick) -> Option<Tick> {
+        let times = match self.current() {
+            None => [Some(self.since + TOLD_WITHIN), None],
+            Some(Seen::Unknown | Seen::Healthy) => [None, None],
+            Some(Seen::InProgress(_)) => [Some(self.since + self.timeout), None],
+            Some(Seen::Failed(_)) => [Some(self.kind_since + LASTS), Some(self.since + self.timeout)],
         };
-        // A task that failed and waits for its retry does not count: it may fail for ever.
-        let is_due = |head: &Entry| head.failures == 0;
-        let mut heads = self.of.lanes.heads();
-        let queued = heads.any(|(lane, head)| of_main(lane) && is_due(head));
-        let helm_runs = self.of.jobs.holders(Slot::Helm).next().is_some();
-        if self.has_converged() && !queued && !helm_runs {
-            Activity::Quiet
-        } else {
-            Activity::Busy
+        times.into_iter().flatten().filter(|at| *at > now).min()
+    }
+
+    fn sentence(&self) -> Option<&str> {
+        match self.current()? {
+            Seen::InProgress(sentence) | Seen::Failed(sentence) => Some(sentence),
+            Seen::Healthy | Seen::Unknown => None,
+        }
+    }
+}
+
+impl Healths {
+    /// Notes that a run left this revision. `upgraded` says whether the run made it.
+    pub(super) fn released(
+        &mut self,
+        module: &ModuleName,
+        revision: u32,
+        upgraded: bool,
+        timeout: Duration,
+        now: Tick,
+    ) {
+        let known = self.0.entry(module.clone()).or_insert_with(|| Known::new(now, timeout));
+        known.timeout = timeout;
+        known.released = revision;
+        if upgraded {
+            (known.since, known.kind_since, known.is_by_upgrade) = (now, now, true);
+        } else if known.seen.is_none() {
+            known.since = now;
         }
     }
 
-    /// All modules and global hooks that fail now.
-    fn failures(&self) -> BTreeMap<String, Failures> {
-        let mut failing = BTreeMap::new();
-        let mut fails = |subject: String, failures: Failures| {
-            let known = failing.entry(subject).or_insert(failures);
-            *known = failures.max(*known);
-        };
-        for (_, tasks) in self.of.lanes.all() {
-            for entry in tasks.iter().filter(|entry| entry.failures > 0) {
-                if let Some(subject) = self.subject(entry) {
-                    fails(subject, Failures::InARow(entry.failures));
-                }
-            }
+    /// Takes a report of the lookout.
+    pub(super) fn hear(&mut self, module: ModuleName, revision: u32, seen: Seen, timeout: Duration, now: Tick) {
+        let known = self.0.entry(module).or_insert_with(|| Known::new(now, timeout));
+        let was = known.seen.as_ref().map(|(_, seen)| seen);
+        let is_well = |seen: &Seen| matches!(seen, Seen::Healthy | Seen::Unknown);
+        let was_well = was.is_some_and(is_well);
+        if was_well && !is_well(&seen) && now - known.kind_since >= SETTLED {
+            (known.since, known.is_by_upgrade) = (now, false);
         }
-        for unit in self.of.modules.iter() {
-            let name = unit.name();
-            if unit.failures() > 0 && unit.is_concerned() {
-                fails(of_module(name), Failures::InARow(unit.failures()));
-            }
-            if let Some((times, _, _)) = self.of.verdicts.script_failure(name) {
-                fails(of_module(name), Failures::InARow(times));
-            }
-            if unit.is_enabled() && unit.turn().is_own_fault() {
-                fails(of_module(name), Failures::ForGood);
-            }
+        let is_same_kind = was.is_some_and(|was| std::mem::discriminant(was) == std::mem::discriminant(&seen));
+        if !is_same_kind {
+            known.kind_since = now;
         }
-        failing
+        known.seen = Some((revision, seen));
     }
 
-    /// The module or the global hook whose failures these are.
-    fn subject(&self, entry: &Entry) -> Option<String> {
-        match &entry.task {
-            Task::Hook(task) => Some(of_hook(&task.hook)),
-            Task::EnableKubernetes(hook) | Task::EnableSchedules(hook) => Some(of_hook(hook)),
-            Task::ModuleRun { module, .. } | Task::ModuleDelete { module, .. } => Some(of_module(module)),
-            Task::Converge(_) => self.hook_of_converge().as_ref().map(of_hook),
-            // A purge belongs to no module, so a trial cannot compare its failures.
-            Task::Purge { .. } | Task::AwaitFirstRuns => None,
-        }
+    /// Forgets a module whose release is gone.
+    pub(super) fn forget(&mut self, module: &ModuleName) {
+        self.0.remove(module);
     }
 
-    /// The hook before or after all modules that the running converge is at.
-    fn hook_of_converge(&self) -> Option<HookId> {
-        let (stage, next) = match self.of.converge.phase()? {
-            Phase::BeforeAll(next) => (Stage::BeforeAll, *next),
-            Phase::AfterAll { next, .. } => (Stage::AfterAll, *next),
-            Phase::Settling | Phase::Enabling | Phase::Crds(_) | Phase::Conversions { .. } | Phase::Modules(_) => {
+    /// The health of a module.
+    pub(super) fn of(&self, module: &ModuleName, now: Tick) -> Health {
+        self.0.get(module).map_or(Health::Unknown, |known| known.health(now))
+    }
+
+    /// The sentence about the object for which the module is not healthy.
+    pub(super) fn sentence(&self, module: &ModuleName) -> Option<&str> {
+        self.0.get(module)?.sentence()
+    }
+
+    /// The time since which the module has not been healthy.
+    pub(super) fn since(&self, module: &ModuleName) -> Option<Tick> {
+        self.0.get(module).map(|known| known.since)
+    }
+
+    /// Whether the module got a revision from this process that is not healthy yet.
+    pub(super) fn is_upgrading(&self, module: &ModuleName, now: Tick) -> bool {
+        let known = self.0.get(module);
+        known.is_some_and(|known| known.is_by_upgrade && known.health(now) > Health::Healthy)
+    }
+
+    /// The changes of health since the last look, each with the news for people, if it is any.
+    pub(super) fn turns(&mut self, now: Tick) -> Vec<Option<HealthNews>> {
+        let turned = self.0.iter_mut().filter_map(|(module, known)| {
+            let health = known.health(now);
+            if health == known.last {
                 return None;
             }
-        };
-        self.of.bindings.global_hooks(stage).into_iter().nth(next)
+            known.last = health;
+            let unhealthy = match health {
+                Health::Unhealthy if !known.told => Some(known.sentence().unwrap_or_default().to_owned()),
+                Health::Healthy if known.told => None,
+                Health::Unknown | Health::Healthy | Health::RollingOut | Health::Unhealthy => return Some(None),
+            };
+            known.told = unhealthy.is_some();
+            let module = module.clone();
+            Some(Some(HealthNews { module, unhealthy }))
+        });
+        turned.collect()
     }
-}
 
-fn of_module(name: &ModuleName) -> String {
-    format!("module {name}")
-}
-
-fn of_hook(hook: &HookId) -> String {
-    match &hook.owner {
-        Owner::Global => format!("hook {}", hook.name),
-        Owner::Module(name) => of_module(name),
+    /// The next time at which a health changes by time alone, or at which modules go on without one that is on its way
+    /// for longer than `patience`.
+    pub(super) fn timeout(&self, patience: Duration, now: Tick) -> Option<(Tick, Waiting)> {
+        let turns = self.0.iter().filter_map(|(module, known)| {
+            let is_on_its_way = known.health(now) == Health::RollingOut;
+            let late = Some(known.since + patience).filter(|at| is_on_its_way && *at > now);
+            Some((known.turns_at(now).into_iter().chain(late).min()?, module))
+        });
+        let (at, module) = turns.min_by_key(|(at, _)| *at)?;
+        Some((at, Waiting::Health(module.clone())))
     }
 }

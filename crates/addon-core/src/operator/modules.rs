@@ -139,9 +139,9 @@ impl Modules {
         self.get(name).is_some_and(|unit| *unit.turn() == Turn::Waiting)
     }
 
-    /// Whether all named modules have succeeded.
-    pub(super) fn all_passed(&self, names: &[ModuleName]) -> bool {
-        names.iter().all(|name| self.get(name).is_some_and(Unit::has_passed))
+    /// Whether the module is enabled and its run has succeeded.
+    pub(super) fn has_passed(&self, name: &ModuleName) -> bool {
+        self.get(name).is_some_and(Unit::has_passed)
     }
 
     /// Whether no other module has to wait for this one any longer; true for an unknown module.

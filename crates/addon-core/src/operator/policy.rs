@@ -120,8 +120,8 @@ pub struct Policy {
     pub patience: Duration,
     /// How long running jobs may go on after a shutdown was asked for, before they are cancelled.
     pub shutdown_grace: Duration,
-    /// Whether releases are watched, and repaired when another program or a person damages them.
-    pub restores: bool,
+    /// Whether releases are watched: their damage, and the health of their objects.
+    pub watches_releases: bool,
     /// A release that is never purged (`HELM_IGNORE_RELEASE`).
     pub ignore_release: Option<String>,
     /// The sources of verdicts on modules, in their order.
@@ -151,7 +151,7 @@ impl Default for Policy {
             hook_deadline: Duration::from_mins(30),
             patience: Duration::from_mins(1),
             shutdown_grace: Duration::from_secs(10),
-            restores: false,
+            watches_releases: false,
             ignore_release: None,
             extenders: Extenders::default(),
             time_zone: TimeZone::UTC,

@@ -11,6 +11,8 @@ use channel_core::source::ModuleSource;
 use names::{BindingName, HookId, HookName, ModuleName, MonitorId, Owner};
 use serde::Serialize;
 
+use super::health::Health;
+
 /// Whether an answer contains secrets: values that a schema or the name of their key marks as secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Secrets {
@@ -24,9 +26,9 @@ pub enum Secrets {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StatusQuery;
 
-/// The health of this process, by which a trial of its version is judged: a [`Health`](super::health::Health).
+/// The state of this process, by which a trial of its version is judged: a [`Pulse`](super::pulse::Pulse).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct HealthQuery;
+pub struct PulseQuery;
 
 /// All queues with their tasks: `main` first, the others by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -234,6 +236,12 @@ pub struct ModuleReport {
     pub after: Vec<String>,
     /// The errors in the module's keys of the ConfigMap. The last good texts stay applied.
     pub config_problems: Vec<String>,
+    /// The health of the objects of the module's release.
+    pub health: Health,
+    /// The sentence about the object for which the module is not healthy.
+    pub unhealthy: Option<String>,
+    /// The seconds for which the module has not been healthy.
+    pub unhealthy_for: Option<u64>,
 }
 
 /// A task that failed and is retried.
@@ -290,6 +298,8 @@ pub enum Waiting {
     },
     /// A module runs because its release was damaged.
     Restoring(ModuleName),
+    /// The objects of this module are on their way for too long from then on.
+    Health(ModuleName),
     /// The step of the operator's own work that is named here is retried.
     Step(String),
     /// The running jobs are cancelled. This is the time that they got when the shutdown was asked for.

@@ -11,6 +11,7 @@ use names::{MonitorId, Owner};
 
 use super::Operator;
 use super::certainty::Certainty;
+use super::health::Health;
 use super::modules::Unit;
 use super::monitors::Served;
 use super::policy::Mode;
@@ -49,6 +50,37 @@ impl<'a> Survey<'a> {
         let before = groups.iter().take_while(|group| !group.contains(module));
         let pending = |name: &&ModuleName| !self.of.modules.is_over(name, strict);
         before.flatten().filter(pending).map(ToString::to_string).collect()
+    }
+
+    /// Whether a module has to wait for the health of a module that it needs. A module that is installed already waits
+    /// only for an upgrade of that module: if it gets unhealthy later, it holds up no other module.
+    pub(super) fn awaits_health(&self, dependent: &Unit, need: &ModuleName) -> bool {
+        if dependent.found().health.is_content_with_ready(need) {
+            return false;
+        }
+        let now = self.of.cx.now.tick;
+        match self.of.healths.of(need, now) {
+            Health::Unknown | Health::Healthy => false,
+            Health::RollingOut | Health::Unhealthy => {
+                let is_new = dependent.found().has_chart && !self.of.removal.is_ours(dependent.name().as_str());
+                is_new || self.of.healths.is_upgrading(need, now)
+            }
+        }
+    }
+
+    /// The reason for which a module is held, because a module that it needs will not get healthy soon.
+    pub(super) fn health_obstacle(&self, dependent: &Unit, need: &ModuleName) -> Option<String> {
+        let (now, healths) = (self.of.cx.now.tick, &self.of.healths);
+        let is_late = || {
+            let since = healths.since(need);
+            since.is_some_and(|since| now >= since + self.of.cx.policy.patience)
+        };
+        let is_hopeless = healths.of(need, now) == Health::Unhealthy || is_late() && !self.of.cx.policy.strict_order;
+        let holds = is_hopeless && self.awaits_health(dependent, need);
+        holds.then(|| match healths.sentence(need) {
+            Some(sentence) => format!("which is not healthy: {sentence}"),
+            None => "which is not healthy yet".to_owned(),
+        })
     }
 
     /// The reason of the running converge's wait, as a text for people.

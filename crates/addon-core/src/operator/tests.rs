@@ -11,6 +11,7 @@ mod drift;
 mod edits;
 mod explain;
 mod fare;
+mod health;
 mod loops;
 mod lost;
 mod maintenance;
@@ -51,7 +52,7 @@ use super::event::{
 use super::policy::{Leadership, Mode};
 use super::provenance::{Made, Provenance, digest};
 use super::query::{
-    ChannelQuery, ConfigValuesQuery, HealthQuery, ModulesQuery, MonitorsQuery, NoSuchModule, QueuesQuery,
+    ChannelQuery, ConfigValuesQuery, ModulesQuery, MonitorsQuery, NoSuchModule, PulseQuery, QueuesQuery,
     ReleaseValuesQuery, Secrets, StatusQuery, ValuesQuery,
 };
 use super::*;
@@ -121,6 +122,10 @@ struct World {
     monitors: BTreeMap<String, (MonitorId, u64)>,
     /// Monitors that were stopped.
     stopped: Vec<String>,
+    /// Releases whose health is told by hand. All others are healthy at once.
+    ill: BTreeSet<String>,
+    /// Releases whose health was not told since their last sync.
+    untold: Vec<String>,
 }
 
 fn name(text: &str) -> ModuleName {
@@ -177,6 +182,8 @@ impl World {
             other_crds: BTreeSet::new(),
             monitors: BTreeMap::new(),
             stopped: Vec::new(),
+            ill: BTreeSet::new(),
+            untold: Vec::new(),
         }
     }
 
@@ -231,6 +238,7 @@ impl World {
         self.tick = self.tick + Duration::from_millis(1);
         self.operator.handle(self.now(), event);
         self.drain();
+        self.tell_healths();
     }
 
     fn start(mut self) -> Self {
@@ -244,7 +252,7 @@ impl World {
         let policy = Policy {
             leadership: Leadership::Elected,
             hook_slots,
-            restores: true,
+            watches_releases: true,
             ..Policy::default()
         };
         self.operator = Operator::new(1, policy);
@@ -402,6 +410,7 @@ impl World {
                     remarks: vec![format!("a webhook of {module}")],
                     ..Synced::plain(SyncAction::Upgraded, 1)
                 };
+                self.untold.push(module.to_string());
                 self.traces.insert(module, config);
                 Finished::ReleaseSynced(ticket, Ok(synced))
             }

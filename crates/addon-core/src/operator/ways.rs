@@ -11,6 +11,7 @@ mod converging;
 mod deletions;
 mod enabling;
 mod failures;
+mod healing;
 mod hooks;
 mod loops;
 mod objects;

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use addon_core::hook::context::BindingContext;
-use addon_core::operator::effect::{Effect, HookRun, Job, MonitorStart, Notice, StandIn};
+use addon_core::operator::effect::{Effect, HookLabels, HookRun, Job, MonitorStart, Notice, StandIn};
 use addon_core::operator::event::{Event, Finished, HookRan};
 use names::{BindingName, HookId, MonitorId};
 
@@ -46,6 +46,7 @@ struct Known {
 /// The objects in the contexts of a hook's run.
 #[derive(Debug, Default)]
 struct Run {
+    labels: Option<HookLabels>,
     firsts: Vec<MonitorId>,
     events: Vec<(MonitorId, u64)>,
     /// The groups in the run's contexts.
@@ -105,7 +106,8 @@ impl Monitored {
             Effect::StartJob(job @ Job::RunHook(run, _)) => {
                 if let (Some(lane), found) = (lane(step, job), self.run(run)?) {
                     self.skips(step, run, &found)?;
-                    self.runs.insert(lane, found);
+                    let labels = Some(run.labels.clone());
+                    self.runs.insert(lane, Run { labels, ..found });
                 }
                 self.order(step, run)
             }
@@ -288,15 +290,14 @@ impl Monitored {
     fn notice(&mut self, step: &SimStep<'_>, notice: &Notice) -> Result<(), Violation> {
         match notice {
             Notice::HookSucceeded { hook, labels, .. } => {
-                if let Some(run) = self.runs.remove(&lane_of_ended(step, hook, labels)) {
+                if let Some(run) = self.ended(step, hook, labels) {
                     self.told(hook, &run, true);
                 }
             }
             Notice::HookFailed {
                 hook, labels, allowed, ..
             } => {
-                let run = self.runs.remove(&lane_of_ended(step, hook, labels));
-                if let Some(run) = run.filter(|_| *allowed) {
+                if let Some(run) = self.ended(step, hook, labels).filter(|_| *allowed) {
                     self.told(hook, &run, false);
                 }
             }
@@ -327,6 +328,17 @@ impl Monitored {
             _ => {}
         }
         Ok(())
+    }
+
+    /// Takes out the run of a hook that has ended. If its section was saved first, another job than the run's has ended,
+    /// which does not tell whether the modules have waited for the run.
+    fn ended(&mut self, step: &SimStep<'_>, hook: &HookId, labels: &HookLabels) -> Option<Run> {
+        let aside = aside(hook);
+        let is_saved = !matches!(step.ended, Some(Job::RunHook(run, _)) if run.hook == *hook);
+        let its = self.runs.get(&aside).and_then(|run| run.labels.as_ref());
+        let is_aside = is_saved && its == Some(labels);
+        let ended = || lane_of_ended(step, hook, labels);
+        self.runs.remove(&if is_aside { aside } else { ended() })
     }
 
     /// Notes that a run succeeded, or failed and was ignored by `allowFailure`.

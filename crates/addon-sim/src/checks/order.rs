@@ -1,5 +1,6 @@
 //! The order of jobs: M3, the order of a stage's hooks, modules after those that they depend on, and lower numbers first.
 
+mod healths;
 mod passed;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,6 +9,7 @@ use addon_core::operator::effect::{Effect, HookRun, Job, Notice};
 use addon_core::operator::event::{Event, Finished};
 use names::{HookId, Owner};
 
+use self::healths::Healths;
 use super::{SimStep, Violation, ensure};
 use crate::model;
 use crate::setup::{HookSpec, ModuleSpec, Setup};
@@ -34,6 +36,7 @@ pub(super) struct Order {
     ensured: BTreeSet<String>,
     /// Modules whose conversion webhooks were handled, with success or not.
     converted: BTreeSet<String>,
+    pub(super) healths: Healths,
 }
 
 /// The hooks of a stage in their order.
@@ -197,6 +200,7 @@ impl Order {
         ensure(lacking.is_none(), "D1", || {
             format!("{module} runs before {lacking:?}, which it needs, was ready")
         })?;
+        self.healths.installs(step, spec)?;
         // U2 looks at modules that wait for files of a source.
         let waits = step.life.told.lacks_files(module);
         ensure(!spec.broken || waits, "D1", || {
@@ -270,8 +274,8 @@ impl Order {
         })
     }
 
-    /// Whether a module that this module depends on, directly or not, failed, hangs or is off. The converge goes on
-    /// without this module then.
+    /// Whether a module that this module depends on, directly or not, failed, hangs, is off or is not healthy. The
+    /// converge goes on without this module then.
     fn is_held(&self, step: &SimStep<'_>, modules: &BTreeMap<String, ModuleSpec>, name: &str) -> bool {
         let mut needs = vec![name];
         let mut seen = BTreeSet::new();
@@ -284,7 +288,8 @@ impl Order {
         seen.remove(name);
         let is_off = |need: &str| step.after.modules.get(need).is_none_or(|module| !module.enabled);
         let lacks = |need: &str| !self.ready.contains(need) || self.failed.contains(need) || self.late.contains(need);
-        seen.into_iter().any(|need| lacks(need) || is_off(need))
+        seen.into_iter()
+            .any(|need| lacks(need) || is_off(need) || self.healths.is_awaited(need))
     }
 
     /// Forgets a removed module, because its next life begins with nothing.
@@ -298,6 +303,7 @@ impl Order {
         self.tried.remove(name);
         self.left_behind.remove(name);
         self.late.remove(name);
+        self.healths.forget(name);
     }
 
     fn ready(&mut self, step: &SimStep<'_>, name: &str) -> Result<(), Violation> {
@@ -354,6 +360,7 @@ impl Order {
                 self.passing(hook, labels, failure, *allowed)?;
             }
             Notice::HelmFinished { module, .. } => {
+                self.healths.released(step, module.as_str());
                 self.synced.insert(module.to_string());
             }
             Notice::ModuleFailed { module, .. } => {

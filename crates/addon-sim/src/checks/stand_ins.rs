@@ -47,7 +47,11 @@ fn nothing_goes(step: &SimStep<'_>, release: &str) -> Result<(), Violation> {
     let Some(module) = step.before.modules.get(release).filter(|_| serve) else {
         return Ok(());
     };
-    let may = module.enabled_by == "ConfigMap" || step.is_being_removed(release);
+    // The removal may begin in the step in which the ConfigMap switches the module off.
+    let after = step.after.modules.get(release);
+    let by_config_map = |by: &str| by == "ConfigMap";
+    let says_so = by_config_map(&module.enabled_by) || after.is_some_and(|after| by_config_map(&after.enabled_by));
+    let may = says_so || step.is_being_removed(release);
     ensure(may, "G4", || {
         format!("{release} is removed by {}, while old values serve", module.enabled_by)
     })

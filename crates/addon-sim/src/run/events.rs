@@ -59,6 +59,7 @@ impl Run<'_> {
             Due::Ends(id) => self.job_ends(id),
             Due::Asks { which, within } => self.ask(which, within),
             Due::Sight(release) => self.look_at_release(release),
+            Due::Health(sight) => self.see_health(sight),
             Due::Relapse(release) => self.relapse(release),
             Due::Wants(action) => self.want(&action),
             Due::Touched => self.tell(&Event::WebhooksTouched, None),

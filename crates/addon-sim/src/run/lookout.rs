@@ -53,6 +53,7 @@ impl Run<'_> {
             let delay = self.world.dice("sight").between(0, 300);
             self.plan(delay, Due::Sight(name));
         }
+        self.draw_healths();
     }
 
     /// Damages a repaired release once more, mostly right when the pauses are about to start again.

@@ -143,10 +143,10 @@ impl Trials {
         let target = trial.to.clone();
         if leads_on_trial(view) {
             let watch = self.clocks.watch.as_ref();
-            let fails = watch.and_then(Watch::fails).map(str::to_owned);
-            return match (watch.and_then(Watch::left), fails) {
+            let trouble = watch.and_then(Watch::trouble);
+            return match (watch.and_then(Watch::left), trouble) {
                 (Some(left), _) => Stage::Proves(target, left),
-                (None, Some(subject)) => Stage::Fails(target, subject),
+                (None, Some(trouble)) => Stage::Fails(target, trouble),
                 (None, None) => Stage::Converges(target),
             };
         }

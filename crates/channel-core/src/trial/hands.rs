@@ -219,6 +219,7 @@ impl Trials {
             to_digests: wanted.digests.clone(),
             template: view.deployment.template.clone(),
             failing: self.wish.failing.clone(),
+            unwell: self.wish.unwell.clone(),
             begun: now.wall,
             by: self.me.pod.clone(),
             channel: settings.channel.clone(),

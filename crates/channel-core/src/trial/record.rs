@@ -29,6 +29,9 @@ pub struct Trial {
     pub template: String,
     /// The subjects (`module NAME`, `hook NAME`) that failed under the old version already.
     pub failing: BTreeSet<String>,
+    /// The modules that were not healthy under the old version already.
+    #[serde(default)]
+    pub unwell: BTreeSet<String>,
     /// The time at which the trial began.
     pub begun: Timestamp,
     /// The name of the pod that began the trial.
@@ -104,6 +107,21 @@ pub struct Report {
     pub converged: Option<Timestamp>,
     /// The subjects (`module NAME`, `hook NAME`) that fail now, each with its failures.
     pub failing: BTreeMap<String, Failures>,
+    /// The modules whose objects are not healthy. Judges of earlier versions ignore them, and earlier versions report none.
+    #[serde(default)]
+    pub unhealthy: BTreeMap<String, Ailment>,
+}
+
+/// Why a module is not healthy.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Ailment {
+    /// Whether an object has failed or has been on its way for too long. Else it is still on its way.
+    pub has_failed: bool,
+    /// Whether the reporting process has upgraded the module's release.
+    pub is_upgraded: bool,
+    /// The sentence, which begins with the object; empty while the objects are not judged.
+    pub sentence: String,
 }
 
 /// The memory of the choice and of trials, kept from life to life.

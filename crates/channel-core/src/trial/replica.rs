@@ -45,6 +45,8 @@ pub struct Wish {
     pub activity: Activity,
     /// The subjects (`module NAME`, `hook NAME`) that fail now.
     pub failing: BTreeSet<String>,
+    /// The modules that are not healthy now.
+    pub unwell: BTreeSet<String>,
     /// The memory of the choice, to be kept for later lives; `None` if this replica makes no choice, or has not read yet
     /// what earlier lives kept.
     pub choice: Option<Memory>,
@@ -78,6 +80,7 @@ impl Wish {
             lead: Lead::Follows,
             activity: Activity::Busy,
             failing: BTreeSet::new(),
+            unwell: BTreeSet::new(),
             choice: None,
         }
     }

@@ -161,3 +161,13 @@ pub struct LeaseSight {
     /// The digest of the version that is entitled to the lease.
     pub entitled: Option<ImageDigest>,
 }
+
+/// The facts about a trial that a judge sees at one moment.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Glance<'a> {
+    pub(super) trial: &'a Trial,
+    pub(super) pod: Option<&'a TrialPod>,
+    pub(super) lease: &'a LeaseSight,
+    pub(super) report: Option<&'a Report>,
+    pub(super) heard: Tick,
+}

@@ -40,7 +40,7 @@ pub enum Stage {
     HandsOver(Target),
     /// The version on trial leads and does its first converge.
     Converges(Target),
-    /// The version on trial leads, and this subject fails, which did not fail before.
+    /// The version on trial leads, and this trouble is new.
     Fails(Target, String),
     /// The version on trial has converged. It has to lead for this long without new failures.
     Proves(Target, Duration),
@@ -209,7 +209,7 @@ impl Stage {
                 Some(target),
                 "is on trial and leads; its first converge is to be over".to_owned(),
             ),
-            Self::Fails(target, subject) => (Some(target), fails(subject)),
+            Self::Fails(target, trouble) => (Some(target), fails(trouble)),
             Self::Proves(target, left) => (Some(target), proves(*left)),
             Self::Doubts(target) => (
                 Some(target),
@@ -236,8 +236,8 @@ impl Stage {
 
 const UNJUDGED: &str = "is on trial, and no pod of the old version is there to judge it: until one is, removals wait";
 
-fn fails(subject: &str) -> String {
-    format!("is on trial and leads; {subject} fails, and did not before")
+fn fails(trouble: &str) -> String {
+    format!("is on trial and leads; {trouble}")
 }
 
 fn proves(left: Duration) -> String {

@@ -1,6 +1,7 @@
 //! One replica, step by step, in a cluster that the test writes down; then whole worlds of replicas.
 
 mod course;
+mod health;
 mod rulings;
 mod world;
 
@@ -175,6 +176,7 @@ impl Bench {
             number,
             converged: converged.then_some(Timestamp::UNIX_EPOCH),
             failing: failing.collect::<BTreeMap<_, _>>(),
+            unhealthy: BTreeMap::new(),
         });
     }
 
@@ -234,6 +236,7 @@ pub(super) fn trial() -> Trial {
         to_digests: [digest(2)].into(),
         template: format!("hash of {}", image(1)),
         failing: BTreeSet::new(),
+        unwell: BTreeSet::new(),
         begun: at(90).wall,
         by: "r0".to_owned(),
         channel: None,

@@ -8,8 +8,9 @@ use std::time::Duration;
 use clock::Tick;
 use jiff::Timestamp;
 
-use super::record::{Failures, Report, Ruling, Trial};
-use super::sight::{LeaseSight, PodState, TrialPod};
+use super::health::Ailing;
+use super::record::{Failures, Ruling, Trial};
+use super::sight::{Glance, LeaseSight, PodState, TrialPod};
 
 /// The time for which a pod has to be ready before the lease is handed to it.
 pub const SETTLED: Duration = Duration::from_secs(10);
@@ -82,16 +83,14 @@ struct Words {
     converged: Option<Timestamp>,
     /// The worst failure of a subject that did not fail before the trial.
     worst: Option<(String, Failures)>,
+    /// The modules that are not healthy any more.
+    ailing: Option<Ailing>,
 }
 
-/// The facts about a trial that a judge sees at one moment.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Glance<'a> {
-    pub(super) trial: &'a Trial,
-    pub(super) pod: Option<&'a TrialPod>,
-    pub(super) lease: &'a LeaseSight,
-    pub(super) report: Option<&'a Report>,
-    pub(super) heard: Tick,
+impl Words {
+    fn are_good(&self) -> bool {
+        self.worst.is_none() && self.ailing.is_none()
+    }
 }
 
 impl Watch {
@@ -168,9 +167,13 @@ impl Watch {
         Some(PROBATION.saturating_sub(self.heard.since(clean)))
     }
 
-    /// The subject with the worst new failure.
-    pub(super) fn fails(&self) -> Option<&str> {
-        self.pod.as_ref()?.worst().map(|(subject, _)| subject.as_str())
+    /// The worst new failure, or the module that is not healthy any more, in a few words.
+    pub(super) fn trouble(&self) -> Option<String> {
+        let pod = self.pod.as_ref()?;
+        let failing = pod
+            .worst()
+            .map(|(subject, _)| format!("{subject} fails, and did not before"));
+        failing.or_else(|| pod.ailing()?.trouble())
     }
 
     /// The ruling by the last observation, and its reason as a sentence; `None` while the trial goes on.
@@ -261,7 +264,7 @@ impl PodWatch {
         let is_clean = self.ready.is_some()
             && self.leads.is_some()
             && self.converged.is_some()
-            && words.as_ref().is_some_and(|words| words.worst.is_none());
+            && words.as_ref().is_some_and(Words::are_good);
         keep(&mut self.clean, is_clean, heard);
         self.words = words;
     }
@@ -280,6 +283,7 @@ impl PodWatch {
             number: report.number,
             converged: report.converged,
             worst: worst.map(|(subject, failures)| (subject.clone(), *failures)),
+            ailing: Ailing::of(glance.trial, report),
         })
     }
 
@@ -291,6 +295,10 @@ impl PodWatch {
 
     fn worst(&self) -> Option<&(String, Failures)> {
         self.words.as_ref()?.worst.as_ref()
+    }
+
+    fn ailing(&self) -> Option<&Ailing> {
+        self.words.as_ref()?.ailing.as_ref()
     }
 
     /// The reason for which the version has failed its trial; `None` if it has not failed.
@@ -312,6 +320,9 @@ impl PodWatch {
                 Failures::InARow(times) => format!("{subject} failed {times} times in a row and did not fail before"),
                 Failures::ForGood => format!("{subject} cannot be run as it is declared, and did not fail before"),
             });
+        }
+        if let Some(why) = self.ailing().and_then(Ailing::failure) {
+            return Some(why);
         }
         if is_over(self.unready, limit) {
             return Some(format!("its pod was not ready within {}", shown(limit)));
@@ -346,13 +357,16 @@ impl PodWatch {
             return Some((Ruling::Passed, why));
         }
         let (_, since) = self.converged?;
-        (heard.since(since) >= limit.max(PROBATION * 2)).then(|| {
+        if heard.since(since) < limit.max(PROBATION * 2) {
+            return None;
+        }
+        self.ailing().and_then(|ailing| ailing.end(&shown(limit))).or_else(|| {
             let why = format!(
                 "it has converged, and has not led for {} without new failures within {}",
                 shown(PROBATION),
                 shown(limit)
             );
-            (Ruling::Unclear, why)
+            Some((Ruling::Unclear, why))
         })
     }
 

@@ -97,6 +97,7 @@ fn trial(verdict: Option<(Ruling, &str)>) -> Trial {
         to_digests: [digest('b'), digest('c')].into(),
         template: "t".to_owned(),
         failing: ["module site".to_owned()].into(),
+        unwell: BTreeSet::new(),
         begun: at("2026-01-05T11:57:00Z"),
         by: "addon-operator-1".to_owned(),
         channel: None,
@@ -128,6 +129,7 @@ fn on_trial(verdict: Option<(Ruling, &str)>) -> Known {
                     ("hook hooks/a.sh".to_owned(), Failures::InARow(1)),
                 ]
                 .into(),
+                unhealthy: BTreeMap::new(),
             }),
             remembered: Remembered::default(),
         }),

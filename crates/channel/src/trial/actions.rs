@@ -56,7 +56,7 @@ impl Trying {
     }
 
     async fn record(&self, over: Option<&Trial>, trial: Option<&Trial>) -> Outcome {
-        let settles = self.health.as_ref().is_some_and(|health| !health.noted.is_empty());
+        let settles = self.pulse.as_ref().is_some_and(|pulse| !pulse.noted.is_empty());
         if trial.is_none() && settles {
             // The operator still needs this record to put back sections that hooks saved during the trial.
             return Outcome::Changed;

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use addon_core::operator::health::Health;
+use addon_core::operator::pulse::Pulse;
 use channel_core::trial::news::TrialNews;
 use channel_core::trial::record::Report;
 use channel_core::trial::replica::Me;
@@ -28,11 +28,11 @@ pub(super) struct Reporter {
 
 impl Reporter {
     /// Writes the report of the version on trial if one is due.
-    pub(super) async fn report(&mut self, is_on_trial: bool, me: &Me, health: Option<&Health>, cluster: &Cluster) {
-        let Some(health) = health.filter(|_| is_on_trial) else {
+    pub(super) async fn report(&mut self, is_on_trial: bool, me: &Me, pulse: Option<&Pulse>, cluster: &Cluster) {
+        let Some(pulse) = pulse.filter(|_| is_on_trial) else {
             return;
         };
-        if health.converged {
+        if pulse.converged {
             self.converged.get_or_insert_with(Timestamp::now);
         }
         let report = Report {
@@ -40,11 +40,14 @@ impl Reporter {
             pod: me.pod.clone(),
             number: self.number,
             converged: self.converged,
-            failing: health.failing.clone(),
+            failing: pulse.failing.clone(),
+            unhealthy: pulse.unhealthy.clone(),
         };
         let is_due = self.last.as_ref().is_none_or(|(last, at)| {
-            let is_news = last.converged != report.converged || last.failing != report.failing;
-            is_news || at.elapsed() >= PAUSE
+            let is_known = last.converged == report.converged
+                && last.failing == report.failing
+                && last.unhealthy == report.unhealthy;
+            !is_known || at.elapsed() >= PAUSE
         });
         if !is_due {
             return;

@@ -4,10 +4,13 @@
 //! the same after a restart. It only reports the state of a release; the core decides whether that is damage, and what
 //! to do about it. It makes no request while nothing happens.
 
+mod assessment;
+mod causes;
 pub mod comparison;
 mod contents;
 mod kind_watches;
 mod releases;
+mod summary;
 mod uses;
 pub mod views;
 
@@ -21,6 +24,7 @@ use addon_core::module::description::Restoring;
 use addon_core::object::snapshot::Change;
 use addon_core::object::{ObjectName, ObjectView};
 use addon_core::operator::event::{Drift, Event, ReleaseSight};
+use jobs::catalogue::Catalogue;
 use k8s_openapi::api::core::v1::Secret;
 use kube::core::ApiResource;
 use kube_access::Cluster;
@@ -29,6 +33,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until};
 
+use self::causes::Causes;
 use self::comparison::{Comparison, Quarrels};
 use self::kind_watches::{Joined, Look, Posts};
 use self::releases::{Judgement, KindName, Release, essence, revision_of};
@@ -57,6 +62,8 @@ pub struct Settings {
     pub helm_timeout: Duration,
     /// Which drift of releases is reverted.
     pub restored: Restored,
+    /// The files of modules, with their settings for health.
+    pub catalogue: watch::Receiver<Arc<Catalogue>>,
 }
 
 /// The lookout. Clones share everything.
@@ -111,11 +118,6 @@ impl Lookout {
         Ok(())
     }
 
-    /// Whether any drift is reverted, for any release.
-    pub fn restores(&self) -> bool {
-        self.0.settings.restored.is_any()
-    }
-
     /// The watched objects of each release, as `namespace/Kind/name`.
     pub fn objects(&self) -> BTreeMap<String, Vec<String>> {
         let namespace = self.0.cluster.namespace();
@@ -152,6 +154,8 @@ enum Errand {
     Read(Box<Revision>, Result<BTreeSet<ObjectKey>, Failure>),
     /// Objects were compared with the manifest of their revision.
     Compared(Comparison),
+    /// A look for the cause for which an object of a release is not healthy has ended.
+    Explained(String, ObjectKey, Option<String>),
 }
 
 type Errands = JoinSet<Errand>;
@@ -177,6 +181,10 @@ struct Watch {
     unread: BTreeMap<String, u32>,
     /// Releases whose objects are being compared.
     comparing: BTreeSet<String>,
+    /// By release, the newest revision and the time at which it was first seen.
+    settling: BTreeMap<String, (u32, Instant)>,
+    /// The causes for which releases are not healthy.
+    causes: Causes,
     /// The questions of jobs.
     desk: Desk,
 }
@@ -215,6 +223,8 @@ impl Watch {
             asked: BTreeMap::new(),
             unread: BTreeMap::new(),
             comparing: BTreeSet::new(),
+            settling: BTreeMap::new(),
+            causes: Causes::default(),
             desk: Desk::new(asked),
         }
     }
@@ -231,10 +241,11 @@ impl Watch {
         self.take_in();
         loop {
             for sight in self.look() {
-                if self.inner.door.send(Event::ReleaseSeen(sight)).await.is_err() {
+                if self.inner.door.send(sight).await.is_err() {
                     return;
                 }
             }
+            self.look_for_causes();
             self.answer();
             self.wait().await;
         }
@@ -250,7 +261,7 @@ impl Watch {
 
     async fn wait(&mut self) {
         let due = self.again.values().copied().chain(self.posts.next());
-        let next = due.chain(self.desk.next()).min();
+        let next = due.chain(self.desk.next()).chain(self.causes.next()).min();
         tokio::select! {
             Some(turned) = self.turns.recv() => self.turned(turned),
             Some(errand) = self.errands.join_next() => self.ended(errand),
@@ -319,6 +330,9 @@ impl Watch {
             Ok(Errand::Spared(release, revision)) => self.is_spared(&release, revision),
             Ok(Errand::Read(revision, read)) => self.has_read(*revision, read),
             Ok(Errand::Compared(comparison)) => self.has_compared(comparison),
+            Ok(Errand::Explained(release, object, cause)) => {
+                self.has_explained(release, &object, cause.as_deref());
+            }
             Err(error) => {
                 if let Ok(panic) = error.try_into_panic() {
                     std::panic::resume_unwind(panic);
@@ -328,7 +342,7 @@ impl Watch {
     }
 
     /// Checks the releases that may have changed, and returns the releases to report.
-    fn look(&mut self) -> Vec<ReleaseSight> {
+    fn look(&mut self) -> Vec<Event> {
         let now = Instant::now();
         let dirty = std::mem::take(&mut self.dirty);
         let inner = Arc::clone(&self.inner);
@@ -349,8 +363,10 @@ impl Watch {
             let drift = self.judge(&name, release, now);
             if release.told != drift {
                 release.told.clone_from(&drift);
-                sights.push(ReleaseSight { release: name, drift });
+                let release = name.clone();
+                sights.push(Event::ReleaseSeen(ReleaseSight { release, drift }));
             }
+            sights.extend(self.assess(&name, release, now).map(Event::HealthSeen));
         }
         sights
     }

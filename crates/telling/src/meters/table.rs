@@ -5,6 +5,7 @@
 pub mod alone;
 pub mod channel;
 pub mod cluster;
+pub mod health;
 pub mod trials;
 
 use super::meter::{Counter, Gauge, Histogram, Meter, Row, Sampled, Unit};
@@ -245,20 +246,6 @@ pub static LOOPS_SLOWED: Meter<Counter, 2> = Meter::new(
     ["module", "hook"],
     "Waits of hooks that cause their own next runs, and of modules that programs switch to and fro.",
 );
-pub static MODULE_WAITS_FOR_NEED: Meter<Sampled, 2> = Meter::new(
-    "module_waits_for_need",
-    Unit::Count,
-    ["module", "needs"],
-    "1 for every module that cannot run before another one, which it needs, has succeeded.",
-)
-.of_modules();
-pub static MODULE_UPGRADE_HELD: Meter<Sampled, 1> = Meter::new(
-    "module_upgrade_held",
-    Unit::Count,
-    ["module"],
-    "1 for every module whose upgrade waits for a person because of what it would delete.",
-)
-.of_modules();
 pub static MODULES_ABSENT_RESOURCES: Meter<Counter, 2> = Meter::new(
     "modules_absent_resources_total",
     Unit::Count,
@@ -337,7 +324,7 @@ pub static TASKS_QUEUE_LENGTH: Meter<Sampled, 1> = Meter::new(
 );
 
 /// The metrics of this file, by name.
-static OWN: [Row; 46] = [
+static OWN: [Row; 44] = [
     BINDING_COUNT.row(),
     CONFIG_VALUES_ERRORS.row(),
     CONFIGURATION_LOST.row(),
@@ -371,8 +358,6 @@ static OWN: [Row; 46] = [
     MODULE_OUTDATED_OBJECTS.row(),
     MODULE_RUN_ERRORS.row(),
     MODULE_RUN_SECONDS.row(),
-    MODULE_UPGRADE_HELD.row(),
-    MODULE_WAITS_FOR_NEED.row(),
     MODULES_ABSENT_RESOURCES.row(),
     MODULES_ALTERED_RESOURCES.row(),
     MODULES_DISCOVER_ERRORS.row(),
@@ -393,6 +378,7 @@ pub fn all() -> Vec<&'static Row> {
         .chain(&alone::OWN)
         .chain(&channel::OWN)
         .chain(&cluster::OWN)
+        .chain(&health::OWN)
         .chain(&trials::OWN)
         .collect();
     rows.sort_by_key(|row| row.name);

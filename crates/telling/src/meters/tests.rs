@@ -1,5 +1,6 @@
 use std::fmt::Write as _;
 
+use addon_core::operator::health::Health;
 use addon_core::operator::query::{HeldBy, TaskReport};
 use addon_core::release::kinds::{KindName, KindState};
 use names::{HookId, HookName, ModuleName, Owner};
@@ -23,6 +24,7 @@ fn every_meter_of_the_table_is_listed_once() {
         include_str!("table/alone.rs"),
         include_str!("table/channel.rs"),
         include_str!("table/cluster.rs"),
+        include_str!("table/health.rs"),
         include_str!("table/trials.rs"),
     ];
     let declared: usize = sources
@@ -110,6 +112,9 @@ fn a_sample_shows_queues_and_modules_as_they_are() {
         in_maintenance: true,
         after: Vec::new(),
         config_problems: Vec::new(),
+        health: Health::Healthy,
+        unhealthy: None,
+        unhealthy_for: None,
     };
     let queue = |name: &str, tasks| QueueReport {
         name: name.into(),
@@ -152,6 +157,8 @@ fn a_sample_shows_queues_and_modules_as_they_are() {
          own_mm_module_info{critical=\"true\",enabled=\"true\",module=\"two\"} 1\n\
          own_mm_module_maintenance{module=\"one\",state=\"NoResourceReconciliation\"} 1\n\
          own_module_failing{module=\"one\"} 1\n\
+         own_module_health{module=\"one\",state=\"Healthy\"} 1\n\
+         own_module_health{module=\"two\",state=\"Healthy\"} 1\n\
          own_module_late{module=\"one\"} 1\n\
          own_module_outdated_objects{api_version=\"v1\",kind=\"Endpoints\",module=\"one\",state=\"deprecated\"} 3\n\
          own_module_upgrade_held{module=\"one\"} 1\n\
@@ -354,6 +361,9 @@ fn whole_page(meters: &Meters) -> String {
         in_maintenance: true,
         after: Vec::new(),
         config_problems: Vec::new(),
+        health: Health::Healthy,
+        unhealthy: None,
+        unhealthy_for: None,
     };
     let sample = Sample {
         queues: vec![QueueReport {

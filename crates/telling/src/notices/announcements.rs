@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use addon_core::failure::{Class, Failure};
-use addon_core::operator::effect::{HeldFor, Notice, RecordCause};
+use addon_core::operator::effect::{HealthNews, HeldFor, Notice, RecordCause};
 use addon_core::operator::event::SyncAction;
 use names::ModuleName;
 use tokio::sync::mpsc;
@@ -118,6 +118,7 @@ impl Announcer {
                 let news = || of_module(module, "EnabledScriptFailed", "Enable", Weight::Warning, note);
                 is_news(failure).then(news)
             }
+            Notice::HealthTurned(news) => Some(health_turned(news)),
             Notice::ObjectsAdopted { module, objects } => Some(adopted(module, objects)),
             Notice::ObjectsReplaced { module, objects } => Some(replaced(module, objects)),
             Notice::RecordRewritten {
@@ -275,6 +276,16 @@ fn purge_confirmed(releases: &[String]) -> Announcement {
     let names = releases.join(", ");
     let note = format!("a person confirmed the removal of releases: {names}");
     about("", "PurgeConfirmed", "Purge", Weight::Normal, note)
+}
+
+fn health_turned(HealthNews { module, unhealthy }: &HealthNews) -> Announcement {
+    if let Some(sentence) = unhealthy {
+        let note = format!("module '{module}' is not healthy: {sentence}");
+        of_module(module, "ModuleUnhealthy", "Watch", Weight::Warning, note)
+    } else {
+        let note = format!("module '{module}' is healthy again");
+        of_module(module, "ModuleHealthy", "Watch", Weight::Normal, note)
+    }
 }
 
 fn adopted(module: &ModuleName, objects: &[String]) -> Announcement {

@@ -139,6 +139,7 @@ pub(super) fn count(notice: &Notice, meters: &Meters, decided_in: Duration) {
         | Notice::ScriptLate { .. }
         | Notice::RunLate { .. }
         | Notice::ModuleLate { .. }
+        | Notice::HealthTurned(_)
         | Notice::ModuleSwitched { .. }
         | Notice::ObjectsAdopted { .. }
         | Notice::RecordRewritten { .. }

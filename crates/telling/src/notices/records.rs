@@ -3,12 +3,20 @@
 use std::time::Duration;
 
 use addon_core::failure::{Class, Failure};
-use addon_core::operator::effect::{HeldFor, HookLabels, Slowed, StandIn};
+use addon_core::operator::effect::{HealthNews, HeldFor, HookLabels, Slowed, StandIn};
 use addon_core::operator::event::{Drift, SyncAction, Usage};
 use addon_core::operator::policy::Mode;
 use addon_core::release::Status;
 use names::{HookId, ModuleName, Owner};
 use tracing::{debug, error, info, warn};
+
+pub(super) fn health_turned(HealthNews { module, unhealthy }: &HealthNews) {
+    if let Some(reason) = unhealthy {
+        warn!(module = module.as_str(), reason, "Module is not healthy");
+    } else {
+        info!(module = module.as_str(), "Module is healthy again");
+    }
+}
 
 pub(super) fn release_drifted(module: &ModuleName, drift: &Drift, times: u32) {
     let module = module.as_str();

@@ -53,6 +53,11 @@ impl Target {
         self.snapshot.holds(name)
     }
 
+    /// The selected part of an object.
+    pub(crate) fn view(&self, name: &ObjectName) -> Option<&ObjectView> {
+        self.snapshot.view(name)
+    }
+
     /// A digest that changes with the selected part of an object.
     pub(crate) fn digest(&self, name: &ObjectName) -> Option<Digest> {
         self.snapshot.digest(name)

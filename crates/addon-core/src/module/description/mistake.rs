@@ -43,6 +43,24 @@ pub enum Mistake {
         /// The type of the value.
         found: Kind,
     },
+    /// A map has a field that no version of it has.
+    #[error("line {line}: unknown field {field}; there are {fields}")]
+    NoField {
+        /// The line of the map, from 1.
+        line: usize,
+        /// The field's path.
+        field: String,
+        /// The fields of the map.
+        fields: &'static str,
+    },
+    /// A value is no time.
+    #[error("line {line}: {field} should be a time above zero, such as 90s or 5m")]
+    Duration {
+        /// The line of the field, from 1.
+        line: usize,
+        /// The field's path.
+        field: String,
+    },
     /// The value of `drift` is invalid.
     #[error("line {line}: {DRIFT} should be one of {}", Restoring::WORDS)]
     Drift {

@@ -5,9 +5,7 @@ mod causes;
 use std::sync::Arc;
 use std::time::Duration;
 
-use masking::secret::known::Known;
-
-pub use self::causes::{HeldFor, RecordCause, Slowed, StandIn};
+pub use self::causes::{HealthNews, HeldFor, RecordCause, Slowed, StandIn};
 use names::{BindingName, HookId, ModuleName, Owner, QueueName};
 
 use super::HookLabels;
@@ -18,7 +16,7 @@ use crate::operator::event::{Drift, SyncAction, Usage};
 #[derive(Debug, Clone)]
 pub enum Notice {
     /// These texts of values must not be shown from now on.
-    SecretsChanged(Arc<Known>),
+    SecretsChanged(Arc<masking::secret::known::Known>),
     /// All hooks of the owner are configured; `bindings` counts them by hook.
     HooksConfigured {
         /// The owner of the hooks.
@@ -219,6 +217,8 @@ pub enum Notice {
         /// The delay before the next attempt.
         retry_in: Duration,
     },
+    /// The objects of a module's release do not work, or work again.
+    HealthTurned(HealthNews),
     /// Another program or a person damaged a module's release. A run of the module restores it.
     ReleaseDrifted {
         /// The module.

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use names::{HookName, ModuleName, Owner};
 use serde_json::{Value, json};
 
-use super::super::health::Health;
+use super::super::pulse::Pulse;
 use super::super::query::{
-    ChannelQuery, ChannelReport, ConfigValuesQuery, GlobalHooksQuery, HealthQuery, HookMonitors, ModuleReport,
-    ModulesQuery, MonitorsQuery, NamedSource, NoSuchModule, PatchesQuery, QueueReport, QueuesQuery, ReleaseValuesQuery,
+    ChannelQuery, ChannelReport, ConfigValuesQuery, GlobalHooksQuery, HookMonitors, ModuleReport, ModulesQuery,
+    MonitorsQuery, NamedSource, NoSuchModule, PatchesQuery, PulseQuery, QueueReport, QueuesQuery, ReleaseValuesQuery,
     Secrets, SourcesQuery, Status, StatusQuery, ValuesQuery,
 };
 use super::super::survey::Survey;
@@ -23,11 +23,11 @@ impl Query for StatusQuery {
     }
 }
 
-impl Query for HealthQuery {
-    type Answer = Health;
+impl Query for PulseQuery {
+    type Answer = Pulse;
 
-    fn answer(&self, survey: &Survey<'_>) -> Health {
-        survey.health()
+    fn answer(&self, survey: &Survey<'_>) -> Pulse {
+        survey.pulse()
     }
 }
 

@@ -4,6 +4,7 @@ use clock::Tick;
 use names::{ModuleName, QueueName};
 
 use super::super::effect::Slowed;
+use super::super::health::Health;
 use super::super::lanes::Lanes;
 use super::super::modules::{Turn, Unit};
 use super::super::query::{FailingTask, ModuleReport};
@@ -50,6 +51,9 @@ impl Survey<'_> {
             in_maintenance: self.of.config.maintenance(name) == Maintenance::NoResourceReconciliation,
             after: modules_awaited(self, unit),
             config_problems: self.config_problems(name),
+            health: self.health_of(unit),
+            unhealthy: self.of.healths.sentence(name).map(str::to_owned),
+            unhealthy_for: self.unhealthy_for(unit),
         }
     }
 
@@ -180,7 +184,7 @@ impl Survey<'_> {
             .is_none_or(|verdict| verdict.enabled != unit.is_enabled());
         match unit.turn() {
             Turn::Waiting => match self.lacks(unit) {
-                Some(need) => format!("module '{need}', which it needs"),
+                Some(need) => self.waits_for_need(need),
                 None => match self.pending_before(unit.name()).join(", ") {
                     before if before.is_empty() => self.work_ahead().unwrap_or_default(),
                     before => format!("modules before it: {before}"),
@@ -210,11 +214,40 @@ impl Survey<'_> {
 
     /// The module that this module depends on and has to wait for.
     fn lacks<'a>(&'a self, unit: &'a Unit) -> Option<&'a ModuleName> {
-        let passed = |need: &&ModuleName| self.of.modules.get(need).is_some_and(Unit::has_passed);
+        let passed = |need: &&ModuleName| self.of.modules.has_passed(need) && !self.awaits_health(unit, need);
         match unit.turn() {
             Turn::Held(hold) => hold.need.as_ref(),
             Turn::Waiting => unit.found().depends_on.iter().find(|need| !passed(need)),
             Turn::Out | Turn::Running | Turn::Passed | Turn::Failed | Turn::Late => None,
+        }
+    }
+
+    fn waits_for_need(&self, need: &ModuleName) -> String {
+        if !self.of.modules.has_passed(need) {
+            return format!("module '{need}', which it needs");
+        }
+        match self.of.healths.sentence(need) {
+            Some(sentence) => format!("module '{need}', which it needs, to be healthy: {sentence}"),
+            None => format!("module '{need}', which it needs, to be healthy"),
+        }
+    }
+
+    /// The health of the module's objects; unknown for a module that is off.
+    pub(in crate::operator) fn health_of(&self, unit: &Unit) -> Health {
+        if unit.is_concerned() {
+            self.of.healths.of(unit.name(), self.of.cx.now.tick)
+        } else {
+            Health::Unknown
+        }
+    }
+
+    fn unhealthy_for(&self, unit: &Unit) -> Option<u64> {
+        match self.health_of(unit) {
+            Health::Unknown | Health::Healthy => None,
+            Health::RollingOut | Health::Unhealthy => {
+                let since = self.of.healths.since(unit.name())?;
+                Some((self.of.cx.now.tick - since).as_secs())
+            }
         }
     }
 

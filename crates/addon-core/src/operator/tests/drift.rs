@@ -9,7 +9,7 @@ const SECOND: Duration = Duration::from_secs(1);
 fn restoring(modules: Vec<Module>) -> World {
     let mut world = World::new(modules);
     let policy = Policy {
-        restores: true,
+        watches_releases: true,
         ..Policy::default()
     };
     world.operator = Operator::new(1, policy);

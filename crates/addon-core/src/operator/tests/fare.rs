@@ -1,23 +1,23 @@
-//! The health of a process, by which its version is judged.
+//! The pulse of a process, by which its version is judged.
 
 use channel_core::choice::Activity;
 use channel_core::trial::record::Failures;
 
-use super::health::Health;
+use super::pulse::Pulse;
 use super::*;
 
 impl World {
-    pub(super) fn health(&self) -> Health {
-        self.operator.answer(&HealthQuery)
+    pub(super) fn pulse(&self) -> Pulse {
+        self.operator.answer(&PulseQuery)
     }
 
     pub(super) fn failing(&self) -> Vec<(String, Failures)> {
-        self.health().failing.into_iter().collect()
+        self.pulse().failing.into_iter().collect()
     }
 }
 
 #[test]
-fn health_names_what_fails_and_how_often_in_a_row() {
+fn a_pulse_names_what_fails_and_how_often_in_a_row() {
     let broken = Module {
         broken: Some(Failure::new(Class::Invalid, "no values")),
         ..module(30, "broken")
@@ -41,20 +41,20 @@ fn health_names_what_fails_and_how_often_in_a_row() {
         failing(&[("hook all.sh", once), for_good, ("module one", once)])
     );
     assert_eq!(
-        (world.health().converged, world.health().activity),
+        (world.pulse().converged, world.pulse().activity),
         (false, Activity::Busy)
     );
-    while world.health().failing.contains_key("module one") {
+    while world.pulse().failing.contains_key("module one") {
         world.failing.insert("g.sh schedule".to_owned(), 1);
         world.sleep();
     }
-    assert!(world.health().failing["hook g.sh"] > Failures::InARow(0));
+    assert!(world.pulse().failing["hook g.sh"] > Failures::InARow(0));
     world.failing.clear();
-    while world.health().failing.contains_key("hook g.sh") {
+    while world.pulse().failing.contains_key("hook g.sh") {
         world.sleep();
     }
     assert_eq!(world.failing(), failing(&[for_good]));
-    assert!(world.health().converged);
+    assert!(world.pulse().converged);
 }
 
 #[test]
@@ -62,33 +62,33 @@ fn a_module_that_rests_after_a_failure_disturbs_nobody() {
     let mut world = World::new(vec![module(10, "one"), module(20, "two")]);
     world.failing.insert("one sync".to_owned(), 9);
     let mut world = world.start();
-    while !world.health().converged {
+    while !world.pulse().converged {
         world.sleep();
     }
-    assert_eq!(world.health().activity, Activity::Quiet);
-    assert!(world.health().failing.contains_key("module one"));
+    assert_eq!(world.pulse().activity, Activity::Quiet);
+    assert!(world.pulse().failing.contains_key("module one"));
 }
 
 #[test]
 fn a_moment_is_quiet_when_main_is_empty_and_no_helm_runs() {
     let hook = "schedule:\n- crontab: '* * * * * *'\n  queue: side";
     let mut world = World::new(vec![module(10, "one")]).hook("one", "h.sh", hook);
-    assert_eq!(world.health().activity, Activity::Busy, "nothing is known yet");
+    assert_eq!(world.pulse().activity, Activity::Busy, "nothing is known yet");
     world.open.insert("one sync".to_owned());
     let mut world = world.start();
-    assert_eq!(world.health().activity, Activity::Busy);
+    assert_eq!(world.pulse().activity, Activity::Busy);
     world.close("one sync");
-    assert_eq!(world.health().activity, Activity::Quiet);
+    assert_eq!(world.pulse().activity, Activity::Quiet);
     world.open.insert("one/h.sh schedule".to_owned());
     world.sleep();
     assert_eq!(
-        world.health().activity,
+        world.pulse().activity,
         Activity::Quiet,
         "a queue of its own disturbs nobody"
     );
     world.open.insert("one sync".to_owned());
     world.edit(&[("one", Some("a: 1"))]);
-    assert_eq!(world.health().activity, Activity::Busy);
+    assert_eq!(world.pulse().activity, Activity::Busy);
 }
 
 #[test]

@@ -173,7 +173,7 @@ fn a_crd_that_exists_is_not_changed_on_trial_and_holds_its_module_and_those_that
     world.other_crds.insert(name("other"));
     let mut world = world.on_trial(Policy::default());
     assert_eq!(world.take_log(), ["crds of new, other", "new sync", "one sync"]);
-    assert!(world.health().converged);
+    assert!(world.pulse().converged);
     assert_eq!(world.failing(), [], "who waits for the end of a trial does not fail");
     let reason = "this version of the operator is on trial, and does not change before it has passed: CRD of other";
     assert_eq!(world.waits_for("other"), reason);
@@ -236,7 +236,7 @@ fn in_strict_order_the_converge_ends_although_all_behind_wait_for_the_trial() {
     };
     let mut world = world.on_trial(policy);
     assert_eq!(world.take_log(), ["crds of other", "one sync"]);
-    assert!(world.health().converged);
+    assert!(world.pulse().converged);
     let reason = "in strict order it comes after module 'other', which waits for the end of a trial";
     assert_eq!(
         (world.waits_for("two"), world.waits_for("three")),
@@ -287,7 +287,7 @@ fn old_version(mut world: World) -> World {
 fn sections_of_hooks_are_put_back_before_the_old_version_converges() {
     let world = saving();
     assert_eq!(world.data["one"], "a: 1\nwish: 1\n");
-    assert_eq!(world.health().noted, ["one"]);
+    assert_eq!(world.pulse().noted, ["one"]);
     let mut world = old_version(world);
     world.handle(ended(Ruling::Failed));
     let mut world = world.start();
@@ -295,7 +295,7 @@ fn sections_of_hooks_are_put_back_before_the_old_version_converges() {
     assert_eq!(world.data["one"], "a: 1\n");
     let put_back = |notice: &&Notice| matches!(notice, Notice::SectionsPutBack { keys, .. } if keys == &["one"]);
     assert_eq!(world.notices.iter().filter(put_back).count(), 1);
-    assert_eq!(world.health().noted, [""; 0]);
+    assert_eq!(world.pulse().noted, [""; 0]);
     world.handle(ended(Ruling::Failed));
     assert_eq!(world.take_log(), [""; 0], "it happens once");
 }

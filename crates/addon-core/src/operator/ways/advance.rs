@@ -29,6 +29,7 @@ impl Operator {
             Event::LossConfirmed => self.loss_confirmed(),
             Event::WebhooksTouched => self.reviews.touched(&self.cx),
             Event::ReleaseSeen(sight) => self.release_seen(sight),
+            Event::HealthSeen(sight) => self.health_seen(sight),
             Event::PurgeConfirmed(releases) => self.confirm_removals(&releases),
             Event::TrialSeen(stage) => self.trial_seen(stage),
             Event::LedByAnother => self.warmth.begin(),
@@ -59,6 +60,7 @@ impl Operator {
         self.let_go_due();
         self.fire_schedules();
         self.advance_reviews();
+        self.advance_health();
         loop {
             let before = self.lanes.ledger();
             let mut progress = self.advance_verdicts() | self.pass_failing_hooks();

@@ -49,6 +49,7 @@ impl Operator {
             unit.deleted();
         }
         self.drifts.forget(name);
+        self.healths.forget(name);
         self.config.forget_confirmation(name);
         self.cx.tell(Notice::ModuleDeleted { module: name.clone() });
     }

@@ -8,7 +8,7 @@ use names::{ModuleName, Owner};
 use crate::failure::Failure;
 use crate::operator::Operator;
 use crate::operator::effect::{Conversions, Job, Notice};
-use crate::operator::event::{CrdObstacle, Reworked, Synced};
+use crate::operator::event::{CrdObstacle, Reworked, SyncAction, Synced};
 use crate::operator::modules::Turn;
 use crate::operator::task::{Lane, Task};
 use crate::values::vetted::Vetting;
@@ -153,6 +153,11 @@ impl Operator {
         });
         if let Some(unit) = self.modules.get_mut(&name) {
             unit.released(action, synced.remarks.clone());
+            if synced.revision > 0 && self.cx.policy.watches_releases {
+                let (timeout, now) = (unit.found().health.timeout, self.cx.now.tick);
+                let is_new = action == SyncAction::Upgraded;
+                self.healths.released(&name, synced.revision, is_new, timeout, now);
+            }
         }
         self.modules.step_succeeded(&name);
         self.lanes.resume(lane);

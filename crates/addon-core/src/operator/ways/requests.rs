@@ -65,7 +65,8 @@ impl Operator {
         for name in names.into_iter().filter(can_run) {
             let Some(unit) = self.modules.get(&name) else { continue };
             let needs = &unit.found().depends_on;
-            if unit.found().broken.is_some() || needs.is_empty() || !self.modules.all_passed(needs) {
+            let is_met = |need: &ModuleName| self.modules.has_passed(need) && !self.survey().awaits_health(unit, need);
+            if unit.found().broken.is_some() || needs.is_empty() || !needs.iter().all(is_met) {
                 continue;
             }
             if let Some(unit) = self.modules.get_mut(&name) {

@@ -14,7 +14,7 @@ impl Operator {
     /// runs, so that these runs need not read their releases one by one.
     pub(super) fn watch_releases(&mut self) {
         let is_one_ours = self.removal.has_ours() || self.modules.iter().any(Unit::is_released);
-        if self.cx.policy.restores && is_one_ours {
+        if self.cx.policy.watches_releases && is_one_ours {
             self.run_chore(Chore::WatchReleases);
         }
     }

@@ -219,8 +219,7 @@ impl Operator {
         let Some(unit) = self.modules.get(name) else {
             return Given::Nothing;
         };
-        let needs = unit.found().depends_on.clone();
-        if let Some(hold) = self.lacking_need(&needs) {
+        if let Some(hold) = self.lacking_need(unit) {
             self.cx.tell(Notice::ModuleHeld {
                 module: name.clone(),
                 reason: hold.reason.clone(),
@@ -230,7 +229,7 @@ impl Operator {
             }
             return Given::Hold;
         }
-        if !self.modules.all_passed(&needs) {
+        if !self.has_all_needs(unit) {
             return Given::Nothing;
         }
         let task = Task::ModuleRun {
@@ -254,9 +253,17 @@ impl Operator {
         }
     }
 
-    /// The first of these modules that will not succeed soon, as the reason of a hold.
-    fn lacking_need(&self, needs: &[ModuleName]) -> Option<Hold> {
-        needs.iter().find_map(|need| {
+    /// Whether all modules that this module needs have succeeded and are as healthy as it needs them.
+    fn has_all_needs(&self, unit: &Unit) -> bool {
+        let survey = self.survey();
+        let mut needs = unit.found().depends_on.iter();
+        needs.all(|need| self.modules.has_passed(need) && !survey.awaits_health(unit, need))
+    }
+
+    /// The first module that this module needs and that will not succeed or get healthy soon, as the reason of a hold.
+    fn lacking_need(&self, dependent: &Unit) -> Option<Hold> {
+        let survey = self.survey();
+        dependent.found().depends_on.iter().find_map(|need| {
             let unit = self.modules.get(need)?;
             let why = match unit.turn() {
                 _ if !unit.is_enabled() && self.script_is_silent(need) => "whose enabled script fails".to_owned(),
@@ -264,7 +271,8 @@ impl Operator {
                 Turn::Failed => "which fails".to_owned(),
                 Turn::Late => "whose run hangs".to_owned(),
                 Turn::Held(hold) => format!("which is held: {}", hold.reason),
-                Turn::Out | Turn::Waiting | Turn::Running | Turn::Passed => return None,
+                Turn::Passed => survey.health_obstacle(dependent, need)?,
+                Turn::Out | Turn::Waiting | Turn::Running => return None,
             };
             Some(Hold {
                 reason: format!("it needs module '{need}', {why}"),

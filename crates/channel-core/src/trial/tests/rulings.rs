@@ -4,7 +4,13 @@ use super::record::{Failures, Ruling};
 use super::*;
 
 /// Shows these sights to a judge, one a second. The ruling must come after `after` seconds and not before.
-fn check(after: u64, ruling: Ruling, why: &str, arrange: impl Fn(&mut Bench), see: impl Fn(&mut Bench, u64)) {
+pub(super) fn check(
+    after: u64,
+    ruling: Ruling,
+    why: &str,
+    arrange: impl Fn(&mut Bench),
+    see: impl Fn(&mut Bench, u64),
+) {
     let mut bench = Bench::judge();
     arrange(&mut bench);
     for second in 0..=after {
@@ -23,7 +29,7 @@ fn check(after: u64, ruling: Ruling, why: &str, arrange: impl Fn(&mut Bench), se
     );
 }
 
-fn nothing(_: &mut Bench) {}
+pub(super) fn nothing(_: &mut Bench) {}
 
 fn not_led(bench: &mut Bench) {
     bench.sight.lease = Some(LeaseSight {

@@ -1,3 +1,5 @@
+//! Pods that may not be created, and the sentence about each refusal.
+
 use super::*;
 
 /// The sentence about a ReplicaSet whose pods are refused with the message.

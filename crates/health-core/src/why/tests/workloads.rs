@@ -1,3 +1,5 @@
+//! Workloads of each kind, and the sentence about each.
+
 use super::*;
 
 fn owned(name: &str, status: &Value) -> Value {

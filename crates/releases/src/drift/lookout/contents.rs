@@ -116,7 +116,7 @@ mod tests {
     use serde_json::json;
     use telling::meters::Meters;
     use tempfile::TempDir;
-    use tokio::sync::mpsc;
+    use tokio::sync::{mpsc, watch};
 
     use super::super::releases::revision_of;
     use super::super::{Lookout, Settings};
@@ -126,7 +126,7 @@ mod tests {
     use watches::own::OwnWatches;
 
     /// A lookout without an API server.
-    async fn watch() -> (Watch, TempDir) {
+    async fn without_server() -> (Watch, TempDir) {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("kubeconfig");
         let kubeconfig = "{apiVersion: v1, kind: Config, current-context: a, \
@@ -149,6 +149,7 @@ mod tests {
         let settings = Settings {
             labels: BTreeMap::new(),
             helm_timeout: Duration::from_mins(5),
+            catalogue: watch::channel(Arc::default()).1,
             restored: Restored {
                 all: Restoring::Absent,
                 of_modules: BTreeMap::new(),
@@ -169,7 +170,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_is_marked_meanwhile_is_not_read() {
-        let (mut watch, _dir) = watch().await;
+        let (mut watch, _dir) = without_server().await;
         let see = |watch: &Watch, revision: Revision| {
             let mut releases = watch.inner.releases();
             releases.entry("one".to_owned()).or_default().see(revision, false);
@@ -194,7 +195,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_could_not_be_read_is_read_again_unless_that_is_of_no_use() {
-        let (mut watch, _dir) = watch().await;
+        let (mut watch, _dir) = without_server().await;
         let failed = |class| Err(Failure::new(class, "on purpose"));
         watch.ask_for_objects("one", &revision(1), Instant::now());
         watch.has_read(revision(1), failed(Class::Unavailable));

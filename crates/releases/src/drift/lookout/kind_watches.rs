@@ -16,8 +16,9 @@ use tokio::time::Instant;
 use tracing::{info, warn};
 
 use super::super::alteration::fingerprint;
-use super::Errands;
 use super::releases::{KindName, Named};
+use super::{Errands, summary};
+use health_core::Finding;
 use watches::lens::Lens;
 use watches::own::{OwnId, OwnWatches};
 use watches::selection::Selection;
@@ -35,6 +36,17 @@ pub(super) enum Look {
     Presence,
     /// The watch reports whether objects exist, and every write to them.
     Writes,
+}
+
+/// An object as a watch shows it.
+#[derive(Debug)]
+pub(super) enum Glance {
+    /// The kind of the object is not watched.
+    Unwatched,
+    /// There is no such object.
+    Absent,
+    /// The object exists, in this health.
+    There(Finding),
 }
 
 /// All watches of kinds.
@@ -182,7 +194,22 @@ impl Posts {
             return None;
         }
         let names = self.names(kind, object);
-        self.watches.digest(self.watched(kind)?, &names)
+        let id = self.watched(kind)?;
+        if !summary::is_judged(kind) {
+            return self.watches.digest(id, &names);
+        }
+        summary::writers(&self.watches.view(id, &names)??)
+    }
+
+    /// The health of an object, as far as its kind is watched.
+    pub(super) fn glance(&self, kind: &KindName, object: &Named) -> Glance {
+        let names = self.names(kind, object);
+        let view = self.watched(kind).and_then(|id| self.watches.view(id, &names));
+        match view {
+            None => Glance::Unwatched,
+            Some(None) => Glance::Absent,
+            Some(Some(view)) => Glance::There(summary::finding(&view)),
+        }
     }
 
     /// The names under which an object may be known. A kind may be namespaced or not, and this may change while it is
@@ -253,7 +280,9 @@ impl Post {
 /// Lists the objects of a kind with our labels, and watches them.
 async fn join(watches: OwnWatches, kind: KindName, releases: String, labels: String, look: Look, id: OwnId) -> Joined {
     let found = watches.kinds().resolve(Some(&kind.api_version), &kind.kind).await?;
+    let is_judged = summary::is_judged(&kind);
     let lens = match look {
+        _ if is_judged => summary::lens(look),
         Look::Presence => Lens::presence(),
         Look::Writes => Lens::through("who wrote to an object", Arc::new(|object| Ok(fingerprint(object)))),
     };
@@ -262,7 +291,7 @@ async fn join(watches: OwnWatches, kind: KindName, releases: String, labels: Str
         namespace: found.namespaced.then(|| kind.namespace.unwrap_or(releases)),
         labels: Some(labels),
         fields: None,
-        metadata_only: true,
+        metadata_only: !is_judged,
         is_read: false,
     };
     watches.begin(id, lens, &selection).await

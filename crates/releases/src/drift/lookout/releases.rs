@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use addon_core::digest::Digest;
 use addon_core::operator::event::Drift;
+use addon_core::operator::health::Seen;
 use addon_core::release::records::{Tag, is_doubtful, place};
 use addon_core::release::{Objects as Presence, Status, kinds};
 use k8s_openapi::api::core::v1::Secret;
@@ -55,6 +56,8 @@ pub(super) struct Release {
     /// The first altered field of each altered object.
     altered: BTreeMap<Object, String>,
     pub(super) told: Option<Drift>,
+    /// The last told health, with its revision.
+    pub(super) told_health: Option<(u32, Seen)>,
 }
 
 #[derive(Debug)]
@@ -120,14 +123,14 @@ impl Release {
     }
 
     fn read_marks(&mut self) {
-        let marked = self.watched().and_then(|revision| {
+        let marked = self.deployed().and_then(|revision| {
             let keys: BTreeSet<ObjectKey> = serde_json::from_str(revision.objects.as_deref()?).ok()?;
             Some((revision.newest.revision, keys))
         });
         match marked {
             Some((number, keys)) => self.consists_of(number, keys),
             // While helm works, the objects are still those of the previous revision.
-            None if self.watched().is_some() || self.is_unfinished() => {}
+            None if self.deployed().is_some() || self.is_unfinished() => {}
             None => {
                 self.objects.clear();
                 self.objects_of = None;
@@ -205,6 +208,18 @@ impl Release {
 
     fn newest(&self) -> Option<&Known> {
         self.revisions.last_key_value().map(|(_, known)| known.as_ref())
+    }
+
+    /// The newest revision, if it is ours and deployed. It may be in maintenance.
+    fn deployed(&self) -> Option<&Revision> {
+        let revision = &self.newest()?.revision;
+        (revision.newest.ours && revision.newest.status == Status::Deployed).then_some(revision)
+    }
+
+    /// The number of the deployed revision, and its objects, if they are known.
+    pub(super) fn installed(&self) -> Option<(u32, impl Iterator<Item = (&KindName, &Named)>)> {
+        let number = self.deployed()?.newest.revision;
+        (self.objects_of == Some(number)).then(|| (number, self.objects()))
     }
 
     /// The newest revision, if its objects have to exist.

@@ -13,6 +13,15 @@ use super::Notice;
 use crate::operator::effect::JobId;
 use crate::operator::event::Reworked;
 
+/// A change of a module's health that counts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HealthNews {
+    /// The module.
+    pub module: ModuleName,
+    /// The sentence about the object that does not work; `None` if all objects work again.
+    pub unhealthy: Option<String>,
+}
+
 /// The reason for which the brake holds a removal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HeldFor {

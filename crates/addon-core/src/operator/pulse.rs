@@ -1,0 +1,152 @@
+//! The state of this process, for the judge of a version. The report is cheap and must never contain a value.
+
+use std::collections::BTreeMap;
+
+use channel_core::choice::Activity;
+use channel_core::trial::record::{Ailment, Failures};
+use names::{HookId, ModuleName, Owner};
+
+use super::converge::Phase;
+use super::health::Health;
+use super::policy::Mode;
+use super::survey::Survey;
+use super::task::{Entry, Lane, Slot, Task};
+use crate::hook::config::Stage;
+
+/// The state of the operator at one moment, in short.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pulse {
+    /// The first converge of this process is over.
+    pub converged: bool,
+    /// The subjects (`module NAME`, `hook NAME` for a global hook) that fail now, each with its failures.
+    pub failing: BTreeMap<String, Failures>,
+    /// The modules whose objects are not healthy.
+    pub unhealthy: BTreeMap<String, Ailment>,
+    /// Whether helm or the queues are busy now, so that the start of a trial would disturb them.
+    pub activity: Activity,
+    /// The keys of sections that hooks saved on trial and that were neither put back nor forgotten. As long as such
+    /// keys exist, the record of that trial is needed.
+    pub noted: Vec<String>,
+}
+
+impl Survey<'_> {
+    /// The pulse of the operator at this moment.
+    pub(super) fn pulse(&self) -> Pulse {
+        Pulse {
+            converged: self.has_converged(),
+            failing: self.failures(),
+            unhealthy: self.ailments(),
+            activity: self.activity(),
+            noted: self.of.probation.noted().cloned().collect(),
+        }
+    }
+
+    fn has_converged(&self) -> bool {
+        match self.of.cx.policy.mode {
+            Mode::Addons => self.of.converge.is_first_over(),
+            Mode::Hooks => self.of.startup.has_begun(),
+        }
+    }
+
+    /// The activity is quiet if the first converge is over, no helm runs, and no task of `main` is due.
+    pub(super) fn activity(&self) -> Activity {
+        let of_main = |lane: &Lane| match lane {
+            Lane::Global | Lane::Module(_) | Lane::Release(_) | Lane::Aside(_) => true,
+            Lane::Named(_) => false,
+        };
+        // A task that failed and waits for its retry does not count: it may fail for ever.
+        let is_due = |head: &Entry| head.failures == 0;
+        let mut heads = self.of.lanes.heads();
+        let queued = heads.any(|(lane, head)| of_main(lane) && is_due(head));
+        let helm_runs = self.of.jobs.holders(Slot::Helm).next().is_some();
+        if self.has_converged() && !queued && !helm_runs {
+            Activity::Quiet
+        } else {
+            Activity::Busy
+        }
+    }
+
+    /// All modules and global hooks that fail now.
+    fn failures(&self) -> BTreeMap<String, Failures> {
+        let mut failing = BTreeMap::new();
+        let mut fails = |subject: String, failures: Failures| {
+            let known = failing.entry(subject).or_insert(failures);
+            *known = failures.max(*known);
+        };
+        for (_, tasks) in self.of.lanes.all() {
+            for entry in tasks.iter().filter(|entry| entry.failures > 0) {
+                if let Some(subject) = self.subject(entry) {
+                    fails(subject, Failures::InARow(entry.failures));
+                }
+            }
+        }
+        for unit in self.of.modules.iter() {
+            let name = unit.name();
+            if unit.failures() > 0 && unit.is_concerned() {
+                fails(of_module(name), Failures::InARow(unit.failures()));
+            }
+            if let Some((times, _, _)) = self.of.verdicts.script_failure(name) {
+                fails(of_module(name), Failures::InARow(times));
+            }
+            if unit.is_enabled() && unit.turn().is_own_fault() {
+                fails(of_module(name), Failures::ForGood);
+            }
+        }
+        failing
+    }
+
+    /// The modules that are not healthy now, or that are not judged yet.
+    fn ailments(&self) -> BTreeMap<String, Ailment> {
+        let (now, healths) = (self.of.cx.now.tick, &self.of.healths);
+        let units = self.of.modules.iter().filter(|unit| unit.is_enabled());
+        let ailing = units.filter_map(|unit| {
+            let has_failed = match healths.of(unit.name(), now) {
+                Health::Unknown | Health::Healthy => return None,
+                Health::RollingOut => false,
+                Health::Unhealthy => true,
+            };
+            let ailment = Ailment {
+                has_failed,
+                is_upgraded: healths.is_upgrading(unit.name(), now),
+                sentence: healths.sentence(unit.name()).unwrap_or_default().to_owned(),
+            };
+            Some((unit.name().to_string(), ailment))
+        });
+        ailing.collect()
+    }
+
+    /// The module or the global hook whose failures these are.
+    fn subject(&self, entry: &Entry) -> Option<String> {
+        match &entry.task {
+            Task::Hook(task) => Some(of_hook(&task.hook)),
+            Task::EnableKubernetes(hook) | Task::EnableSchedules(hook) => Some(of_hook(hook)),
+            Task::ModuleRun { module, .. } | Task::ModuleDelete { module, .. } => Some(of_module(module)),
+            Task::Converge(_) => self.hook_of_converge().as_ref().map(of_hook),
+            // A purge belongs to no module, so a trial cannot compare its failures.
+            Task::Purge { .. } | Task::AwaitFirstRuns => None,
+        }
+    }
+
+    /// The hook before or after all modules that the running converge is at.
+    fn hook_of_converge(&self) -> Option<HookId> {
+        let (stage, next) = match self.of.converge.phase()? {
+            Phase::BeforeAll(next) => (Stage::BeforeAll, *next),
+            Phase::AfterAll { next, .. } => (Stage::AfterAll, *next),
+            Phase::Settling | Phase::Enabling | Phase::Crds(_) | Phase::Conversions { .. } | Phase::Modules(_) => {
+                return None;
+            }
+        };
+        self.of.bindings.global_hooks(stage).into_iter().nth(next)
+    }
+}
+
+fn of_module(name: &ModuleName) -> String {
+    format!("module {name}")
+}
+
+fn of_hook(hook: &HookId) -> String {
+    match &hook.owner {
+        Owner::Global => format!("hook {}", hook.name),
+        Owner::Module(name) => of_module(name),
+    }
+}

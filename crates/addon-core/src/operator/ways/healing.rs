@@ -1,0 +1,33 @@
+//! The way of health: the lookout reports what the statuses of objects say, and modules that waited for it go on.
+
+use crate::operator::Operator;
+use crate::operator::effect::Notice;
+use crate::operator::health::HealthSight;
+use names::ModuleName;
+
+impl Operator {
+    /// Takes what the statuses of a release's objects say.
+    pub(super) fn health_seen(&mut self, sight: HealthSight) {
+        let HealthSight {
+            release,
+            revision,
+            seen,
+        } = sight;
+        let Ok(name) = ModuleName::parse(&release) else { return };
+        let Some(unit) = self.modules.get(&name) else { return };
+        let timeout = unit.found().health.timeout;
+        self.healths.hear(name, revision, seen, timeout, self.cx.now.tick);
+    }
+
+    /// Tells which modules became unhealthy or healthy, and lets the modules go on that waited for this.
+    pub(super) fn advance_health(&mut self) {
+        let turns = self.healths.turns(self.cx.now.tick);
+        if turns.is_empty() {
+            return;
+        }
+        for news in turns.into_iter().flatten() {
+            self.cx.tell(Notice::HealthTurned(news));
+        }
+        self.release_held();
+    }
+}

@@ -1,0 +1,72 @@
+//! The health of modules under a version on trial, and the ruling that follows from it.
+//!
+//! Must never blame the version for objects that it did not touch: if these get unhealthy, too, the cluster is at fault.
+
+use super::record::{Ailment, Report, Ruling, Trial};
+
+/// The modules that are not healthy under the version on trial, and were healthy under the old one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Ailing {
+    /// The worst of the modules that the version upgraded.
+    upgraded: Option<(String, Ailment)>,
+    /// The sentence about a module that the version did not touch.
+    untouched: Option<String>,
+}
+
+impl Ailing {
+    /// The modules in a report; `None` if none of those that the version upgraded is ailing.
+    pub(super) fn of(trial: &Trial, report: &Report) -> Option<Self> {
+        let new = || {
+            let all = report.unhealthy.iter();
+            all.filter(|(module, _)| !trial.unwell.contains(*module))
+        };
+        let upgraded = new().filter(|(_, ailment)| ailment.is_upgraded);
+        let untouched = new().find(|(_, ailment)| !ailment.is_upgraded);
+        let ailing = Self {
+            upgraded: upgraded
+                .max_by_key(|(_, ailment)| ailment.has_failed)
+                .map(|(module, ailment)| (module.clone(), ailment.clone())),
+            untouched: untouched.map(|(module, ailment)| format!("module {module} {}", told(ailment))),
+        };
+        ailing.upgraded.is_some().then_some(ailing)
+    }
+
+    /// The reason for which the version has failed; `None` while the module may still get healthy.
+    pub(super) fn failure(&self) -> Option<String> {
+        let (module, ailment) = self.upgraded.as_ref()?;
+        let is_its_fault = ailment.has_failed && self.untouched.is_none();
+        is_its_fault.then(|| format!("module {module} {}", told(ailment)))
+    }
+
+    /// The ruling after the limit of the trial.
+    pub(super) fn end(&self, limit: &str) -> Option<(Ruling, String)> {
+        let (module, ailment) = self.upgraded.as_ref()?;
+        Some(match &self.untouched {
+            Some(other) => {
+                let why = format!(
+                    "module {module} {}, but {other} too, which it did not touch",
+                    told(ailment)
+                );
+                (Ruling::Unclear, why)
+            }
+            None => (
+                Ruling::Failed,
+                format!("within {limit} module {module} {}", told(ailment)),
+            ),
+        })
+    }
+
+    /// The module that the version upgraded and that is not healthy.
+    pub(super) fn trouble(&self) -> Option<String> {
+        let (module, ailment) = self.upgraded.as_ref()?;
+        Some(format!("module {module} {}", told(ailment)))
+    }
+}
+
+fn told(ailment: &Ailment) -> String {
+    if ailment.sentence.is_empty() {
+        "is not healthy".to_owned()
+    } else {
+        format!("is not healthy: {}", ailment.sentence)
+    }
+}

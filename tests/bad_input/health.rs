@@ -1,0 +1,102 @@
+//! Modules whose objects do not work: the sentence about them, the modules that wait for them, and their recovery.
+
+use testbed::wait::wait_until;
+
+use super::stage::{CONVERGED, PATIENCE, Stage, assert_says};
+
+const DOOR: &str = "apiVersion: v1\nkind: Service\nmetadata: {name: door}\n\
+                    spec: {type: LoadBalancer, selector: {app: door}, ports: [{port: 80}]}\n";
+const GUEST: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: guest}\ndata: {a: b}\n";
+const WEB: &str = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\n\
+                   spec: {replicas: 1, selector: {matchLabels: {app: web}}, template: {metadata: {labels: {app: web}}, \
+                   spec: {containers: [{name: web, image: 'registry.example/web:1'}]}}}\n";
+
+const FLAGS: &str = "goodEnabled: true\nvictimEnabled: true\ndoorEnabled: true\nguestEnabled: true\ncontentEnabled: true\n\
+                     webEnabled: true\n";
+
+fn module(stage: &Stage, dir: &str, template: &str, description: Option<&str>) {
+    stage.add_module(dir);
+    stage.write("modules/values.yaml", FLAGS);
+    stage.write(&format!("modules/{dir}/templates/a.yaml"), template);
+    if let Some(description) = description {
+        stage.write(&format!("modules/{dir}/module.yaml"), description);
+    }
+}
+
+fn exists(stage: &Stage, object: &str) -> bool {
+    !stage
+        .kubectl(&format!("get {object} --ignore-not-found -o name"))
+        .is_empty()
+}
+
+#[test]
+fn a_module_waits_until_what_it_needs_is_healthy() {
+    let stage = Stage::build("needs-health");
+    module(&stage, "015-door", DOOR, None);
+    module(&stage, "016-guest", GUEST, Some("dependsOn: [door]"));
+    module(
+        &stage,
+        "017-content",
+        &GUEST.replace("guest", "content"),
+        Some("dependsOn: [{name: door, until: ready}]"),
+    );
+    let operator = stage.start();
+    operator.wait_for_why(
+        "door",
+        &["state: Ready", "health: RollingOut", "Service door: ", "address"],
+    );
+    operator.wait_for_why(
+        "guest",
+        &["module 'door', which it needs, to be healthy: Service door: "],
+    );
+    let content = || Ok::<_, String>(exists(&stage, "configmap/content").then_some(()));
+    wait_until(PATIENCE, "the module that is content with less", content).unwrap();
+    assert!(!exists(&stage, "configmap/guest"));
+
+    let address = r#"{"status":{"loadBalancer":{"ingress":[{"ip":"192.0.2.1"}]}}}"#;
+    stage.kubectl(&format!(
+        "patch service door --subresource=status --type=merge -p {address}"
+    ));
+    let guest = || Ok::<_, String>(exists(&stage, "configmap/guest").then_some(()));
+    wait_until(PATIENCE, "the module that waited", guest).unwrap();
+    operator.wait_for(&[CONVERGED]);
+    operator.wait_for_why("door", &["health: Healthy"]);
+    operator.stop();
+    stage.assert_installed(&["content", "door", "good", "guest", "victim"]);
+}
+
+#[test]
+fn the_sentence_names_object_and_cause_and_follows_them() {
+    let stage = Stage::build("health");
+    module(&stage, "015-web", WEB, Some("health: {timeout: 15s}"));
+    let quota = "apiVersion: v1\nkind: ResourceQuota\nmetadata: {name: none}\nspec: {hard: {pods: '0'}}\n";
+    stage.write("quota.yaml", quota);
+    stage.kubectl(&format!("apply -f {}", stage.path("quota.yaml").display()));
+    let operator = stage.start();
+    operator.wait_for(&[CONVERGED]);
+    operator.wait_for_why("web", &["health: RollingOut", "Deployment web: ", "quota"]);
+    operator.wait_for(&["Module is not healthy", "web", "quota"]);
+    assert_says(
+        &operator.wait_for_event("ModuleUnhealthy"),
+        &["is not healthy: Deployment web: "],
+    );
+    let (_, metrics) = operator.get("/metrics");
+    assert_says(&metrics, &["module_health{module=\"web\",state=\"Unhealthy\"} 1"]);
+
+    stage.kubectl("delete resourcequota none");
+    stage.kubectl("rollout restart deployment web");
+    operator.wait_for_why("web", &["Deployment web: ", "web-"]);
+    let pod = || {
+        let pods = stage.kubectl("get pods -l app=web -o=jsonpath={.items[*].metadata.name}");
+        Ok::<_, String>((!pods.is_empty()).then_some(pods))
+    };
+    let pods = wait_until(PATIENCE, "a pod", pod).unwrap();
+    let ready = r#"{"status":{"phase":"Running","conditions":[{"type":"Ready","status":"True"}]}}"#;
+    for pod in pods.split_whitespace() {
+        stage.kubectl(&format!("patch pod {pod} --subresource=status --type=merge -p {ready}"));
+    }
+    operator.wait_for_why("web", &["health: Healthy"]);
+    assert_says(&operator.wait_for_event("ModuleHealthy"), &["is healthy again"]);
+    operator.stop();
+    stage.assert_installed(&["good", "victim", "web"]);
+}
