@@ -217,6 +217,7 @@ mod tests {
                 "module source approve",
                 "module source pin",
                 "module source rollback",
+                "module wait",
             ],
         ),
         ("snpkx", &["module render", "raw"]),

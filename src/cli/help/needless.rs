@@ -14,7 +14,7 @@ pub(super) const ALONE: [&str; 9] = [
 ];
 
 /// The commands whose answer has one form.
-pub(super) const OF_ONE_FORM: [&str; 23] = [
+pub(super) const OF_ONE_FORM: [&str; 24] = [
     "channel approve",
     "channel pin",
     "channel resume",
@@ -38,6 +38,7 @@ pub(super) const OF_ONE_FORM: [&str; 23] = [
     "module source rollback",
     "module test",
     "module upgrade",
+    "module wait",
 ];
 
 /// The commands that ask the API server alone.
@@ -65,7 +66,7 @@ pub(super) const WITHOUT_POD: [&str; 9] = [
 ];
 
 /// The commands whose answer holds no values and no snapshots.
-pub(super) const WITHOUT_SECRETS: [&str; 24] = [
+pub(super) const WITHOUT_SECRETS: [&str; 25] = [
     "channel approve",
     "channel pin",
     "channel resume",
@@ -90,4 +91,5 @@ pub(super) const WITHOUT_SECRETS: [&str; 24] = [
     "module source resume",
     "module source rollback",
     "module upgrade",
+    "module wait",
 ];
