@@ -146,11 +146,11 @@ impl Stage {
         })
     }
 
-    /// Waits until two modules are released and the one between them has failed.
+    /// Waits until two modules are healthy and the one between them has failed.
     fn wait_for_modules(&self) {
         let look = || {
             let list = self.printed("addon-operator module list -o wide");
-            let is_there = list.matches("Ready").count() == 2 && list.contains("failures");
+            let is_there = list.matches("Healthy").count() == 2 && list.contains("failures");
             if is_there { Ok(Some(())) } else { Err(list) }
         };
         wait_until(PATIENCE, "the modules", look).unwrap();

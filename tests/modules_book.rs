@@ -107,7 +107,7 @@ impl Stage {
     fn wait_for_modules(&self) {
         let look = || {
             let list = self.printed("addon-operator module list -o wide");
-            let is_there = list.matches("Ready").count() == 2;
+            let is_there = list.matches("Healthy").count() == 2;
             if is_there { Ok(Some(())) } else { Err(list) }
         };
         wait_until(PATIENCE, "the modules", look).unwrap();
