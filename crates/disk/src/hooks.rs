@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use names::HookName;
 use walkdir::{DirEntry, WalkDir};
 
-use super::{Fault, HookFile, Problem, Severity, look};
+use super::{Fault, Problem, Severity, look};
 
 const DIR: &str = "hooks";
 const LIB: &str = "lib";
@@ -18,6 +18,13 @@ const LIB: &str = "lib";
 const VENV: &str = "venv";
 /// The extensions of documents beside hooks, which are often executable by mistake.
 const NO_HOOK_EXTENSIONS: [&str; 4] = ["yaml", "json", "md", "txt"];
+
+/// An executable that may be a hook; its output for `--config` decides.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HookFile {
+    pub name: HookName,
+    pub path: PathBuf,
+}
 
 /// A directory to search, and the prefix of its hooks' names.
 pub(super) struct Root {

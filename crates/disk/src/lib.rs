@@ -35,12 +35,13 @@ use addon_core::module::description::{AccountName, Restoring};
 use addon_core::module::health::HealthSettings;
 use addon_core::module::outline::{Outline, ValuesFiles};
 use names::replaceable::Replaceable;
-use names::{HookName, ModuleName, parse_module_dir};
+use names::{ModuleName, parse_module_dir};
 use serde_json::Value;
 use settings::MissingValues;
 use values_schema::schema::Schemas;
 
 pub use chart::{CONVERSION_WEBHOOK, Chart, ChartError, chart_digest, chart_mentions, chart_version};
+pub use hooks::HookFile;
 pub use problem::{Fault, Problem, Severity};
 pub use values::Layer;
 
@@ -138,13 +139,6 @@ impl FoundModule {
     pub fn is_broken(&self) -> bool {
         !self.faults.is_empty()
     }
-}
-
-/// An executable that may be a hook; its output for `--config` decides.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HookFile {
-    pub name: HookName,
-    pub path: PathBuf,
 }
 
 /// Whether a path leads to an executable file.

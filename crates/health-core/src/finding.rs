@@ -27,7 +27,7 @@ pub enum State {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Finding {
-    /// The state.
+    /// The state, by which findings are compared.
     pub state: State,
     /// A short sentence without the object's name. Empty if an object is current and nothing is to be said.
     pub sentence: String,

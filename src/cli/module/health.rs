@@ -11,7 +11,6 @@ pub(in crate::cli) struct Health {
     word: String,
     /// The sentence about the object for which the module is not healthy.
     unhealthy: Option<String>,
-    /// The seconds since when.
     unhealthy_for: Option<u64>,
 }
 

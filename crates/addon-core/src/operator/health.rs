@@ -28,12 +28,12 @@ pub struct HealthSight {
     pub release: String,
     /// The revision that the objects belong to.
     pub revision: u32,
-    /// What the statuses of the objects say.
+    /// The state of the objects by their statuses.
     pub seen: Seen,
 }
 
-/// What the statuses of a release's objects say. A sentence begins with the object.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+/// The state of a release's objects by their statuses. A sentence begins with the object.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Seen {
     /// All objects do their work.
     Healthy,
@@ -59,9 +59,6 @@ pub enum Health {
 }
 
 impl Health {
-    /// All healths, in order.
-    pub const ALL: [Self; 4] = [Self::Unknown, Self::Healthy, Self::RollingOut, Self::Unhealthy];
-
     /// The word for people and labels.
     pub fn as_str(self) -> &'static str {
         match self {

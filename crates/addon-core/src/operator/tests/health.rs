@@ -43,7 +43,7 @@ impl World {
         (report.health, report.unhealthy)
     }
 
-    /// What people were told: the modules that became unhealthy or healthy.
+    /// The modules that were told unhealthy or healthy.
     fn told(&self) -> Vec<String> {
         let told = |notice: &Notice| match notice {
             Notice::HealthTurned(HealthNews { module, unhealthy }) => Some(match unhealthy {
@@ -194,4 +194,27 @@ fn a_report_about_an_older_revision_says_nothing_about_the_new_one() {
     world.see("db", 0, Seen::Healthy);
     assert_eq!(world.health("db").0, Health::RollingOut);
     assert_eq!(world.waits_for("app"), "module 'db', which it needs, to be healthy");
+}
+
+#[test]
+fn a_release_that_is_made_again_inherits_no_health() {
+    let mut world = world().start();
+    world.see("db", 1, Seen::Healthy);
+    let (release, drift) = ("db".to_owned(), Some(event::Drift::Status(None)));
+    world.handle(Event::ReleaseSeen(event::ReleaseSight { release, drift }));
+    assert_eq!(world.health("db").0, Health::Unknown);
+    world.edit(&[("db", Some("{a: 1}"))]);
+    assert_eq!(
+        world.health("db").0,
+        Health::RollingOut,
+        "revision 1 is another one now"
+    );
+}
+
+#[test]
+fn a_report_that_comes_before_the_files_of_its_module_is_kept() {
+    let mut world = world();
+    world.handle(sight("db", 1, Seen::Healthy));
+    let mut world = world.start();
+    assert!(world.take_log().contains(&"app sync".to_owned()));
 }

@@ -1,7 +1,8 @@
 //! The way of health: the lookout reports what the statuses of objects say, and modules that waited for it go on.
 
+use crate::module::health::TIMEOUT;
 use crate::operator::Operator;
-use crate::operator::effect::Notice;
+use crate::operator::effect::{HealthNews, Notice};
 use crate::operator::health::HealthSight;
 use names::ModuleName;
 
@@ -14,8 +15,9 @@ impl Operator {
             seen,
         } = sight;
         let Ok(name) = ModuleName::parse(&release) else { return };
-        let Some(unit) = self.modules.get(&name) else { return };
-        let timeout = unit.found().health.timeout;
+        // The files of a module with a source may be read after the first report, which is not repeated.
+        let unit = self.modules.get(&name);
+        let timeout = unit.map_or(TIMEOUT, |unit| unit.found().health.timeout);
         self.healths.hear(name, revision, seen, timeout, self.cx.now.tick);
     }
 
@@ -25,7 +27,9 @@ impl Operator {
         if turns.is_empty() {
             return;
         }
-        for news in turns.into_iter().flatten() {
+        let of_running = |news: &HealthNews| self.modules.is_enabled(&news.module);
+        let news: Vec<_> = turns.into_iter().flatten().filter(of_running).collect();
+        for news in news {
             self.cx.tell(Notice::HealthTurned(news));
         }
         self.release_held();

@@ -22,6 +22,9 @@ impl Operator {
     /// Takes the state of a release.
     pub(super) fn release_seen(&mut self, ReleaseSight { release, drift }: ReleaseSight) {
         let Ok(name) = ModuleName::parse(&release) else { return };
+        if drift == Some(Drift::Status(None)) {
+            self.healths.forget(&name);
+        }
         if self.modules.contains(&name) {
             self.drifts.hear(name, drift, self.cx.now.tick);
         }

@@ -1,4 +1,4 @@
-//! What the health of modules does to the ruling about a version.
+//! Rulings about a version by the health of modules.
 
 use super::record::{Ailment, Ruling};
 use super::rulings::{check, nothing};

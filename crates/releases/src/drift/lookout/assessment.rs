@@ -28,6 +28,11 @@ impl Watch {
     pub(super) fn assess(&mut self, name: &str, release: &mut Release, now: Instant) -> Option<HealthSight> {
         let Some((revision, _)) = release.installed() else {
             self.causes.forget(name);
+            if release.newest_revision().is_none() {
+                // Another release of this name may begin with the same number.
+                release.told_health = None;
+                self.settling.remove(name);
+            }
             return None;
         };
         let since = match self.settling.get(name) {

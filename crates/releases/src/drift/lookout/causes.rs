@@ -24,7 +24,6 @@ const LONG_PAUSE: Duration = Duration::from_secs(30);
 #[derive(Debug, Default)]
 pub(super) struct Causes {
     by_release: BTreeMap<String, Look>,
-    /// Whether a look runs.
     is_looking: bool,
 }
 
