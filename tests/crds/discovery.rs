@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use fs_err as fs;
-use testbed::proxy::{Addresses, Listing, Omission, Proxy};
+use testbed::proxy::{Addresses, Aimed, Fault, Listing, Of, Omission, On, Proxy, What};
 
 use super::*;
 
@@ -105,6 +105,16 @@ async fn refused(stage: &Stage, x: &str) {
     assert_eq!(objects(stage), "extra shown");
 }
 
+/// Waits until the release has this history. Groups of other tests that are in doubt delay it.
+async fn until_synced(stage: &Stage, x: &str, history: &str) {
+    let deadline = tokio::time::Instant::now() + PATIENCE_WITH_OTHERS;
+    while stage.world.history() != history {
+        assert!(tokio::time::Instant::now() < deadline, "{}", stage.world.history());
+        stage.world.tools.ground.cluster.forget_apis();
+        drop(stage.world.sync(values(x)).await);
+    }
+}
+
 fn values(x: &str) -> Value {
     json!({"one": {"x": x}})
 }
@@ -174,14 +184,46 @@ async fn a_chart_is_not_rendered_with_less_while_discovery_leaves_out_a_group() 
     assert_eq!(stage.world.history(), "1:deployed");
 
     proxy.omit(None);
-    let deadline = tokio::time::Instant::now() + PATIENCE_WITH_OTHERS;
-    while stage.world.history() != "1:superseded 2:deployed" {
-        assert!(tokio::time::Instant::now() < deadline, "{}", stage.world.history());
-        stage.world.tools.ground.cluster.forget_apis();
-        drop(stage.world.sync(values("b")).await);
-    }
+    until_synced(&stage, "b", "1:superseded 2:deployed").await;
     assert_eq!(objects(&stage), "extra shown");
     goes_with_its_kind(&stage).await;
+}
+
+/// The operator's list is whole, and helm's is not.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_chart_is_not_rendered_with_less_while_discovery_leaves_out_a_group_for_helm() {
+    let mut stage = Box::pin(Stage::new("helm-left-out")).await;
+    let asking = ASKING.replace("GROUP/v1/Widget", "batch/v1/Job");
+    let files = [
+        ("Chart.yaml", CHART),
+        ("templates/a.yaml", TEMPLATE),
+        ("templates/asking.yaml", &asking),
+    ];
+    stage.files(&files).await;
+    let proxy = stage.through_a_proxy().await;
+    until_synced(&stage, "a", "1:deployed").await;
+    assert_eq!(objects(&stage), "extra shown");
+
+    let (on, what) = (On::Discovery, What::LostGroup("batch"));
+    let (of, every, fault) = (Of::Agent("Helm/"), 1, Fault { on, what });
+    proxy.aim(vec![Aimed { of, every, fault }]);
+    let deadline = tokio::time::Instant::now() + PATIENCE_WITH_OTHERS;
+    loop {
+        let failure = stage.world.sync(values("b")).await.unwrap_err();
+        assert_eq!(failure.class, Class::Unavailable, "{failure}");
+        if failure.report.contains("batch/v1 is missing") {
+            break;
+        }
+        assert!(tokio::time::Instant::now() < deadline, "{failure}");
+    }
+    assert_eq!(
+        (objects(&stage), stage.world.history()),
+        ("extra shown".to_owned(), "1:deployed".to_owned())
+    );
+
+    proxy.aim(Vec::new());
+    until_synced(&stage, "b", "1:superseded 2:deployed").await;
+    assert_eq!(objects(&stage), "extra shown");
 }
 
 #[tokio::test(flavor = "multi_thread")]

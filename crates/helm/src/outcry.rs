@@ -3,6 +3,7 @@
 use addon_core::failure::Class;
 use report::secrets::Secrets;
 
+use super::chart;
 use super::immutable::{self, Immutable};
 
 /// The longest excerpt of a program's output.
@@ -52,6 +53,11 @@ const RULES: &[(&[&str], Class, &str)] = &[
         ],
         Class::Unavailable,
         "the stored release names a kind that is not served: its record is rewritten once the kind has been gone for 15 seconds",
+    ),
+    (
+        &[chart::FEWER_APIS],
+        Class::Unavailable,
+        "an API server that has just started, or an extension API that does not answer, does this: `kubectl get apiservices` shows it",
     ),
     (
         &["missing in charts/ directory"],

@@ -89,6 +89,12 @@ impl Apis {
         self.kind(api_version, kind).is_none() && !is_open(&self.uncertain) && !is_open(&self.doubtful)
     }
 
+    /// The served API versions.
+    pub fn versions(&self) -> impl Iterator<Item = &str> {
+        let versions: BTreeSet<_> = self.kinds.keys().map(|(version, _)| version.as_str()).collect();
+        versions.into_iter()
+    }
+
     /// Each kind once, in the version that the server prefers.
     pub fn each_kind(&self) -> impl Iterator<Item = (&str, &Kind)> {
         let is_preferred = |(api_version, kind): &(&String, &Kind)| {

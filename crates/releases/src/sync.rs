@@ -325,7 +325,8 @@ impl<'a> Sync<'a> {
         let started = now();
         let intent = self.intent(revision_before, started);
         let labels = self.labels_of_new(started);
-        let (chart, values) = unless(self.cancel, self.chart.ready(tools, release)).await?;
+        let ready = self.chart.ready_for_upgrade(tools, release, &self.apis);
+        let (chart, values) = unless(self.cancel, ready).await?;
         let chart = helm::Chart {
             release,
             dir: chart,

@@ -15,7 +15,7 @@ use crate::Tools;
 use crate::revisions;
 
 /// The word with which a template reads the served APIs.
-const ASKING: &[&str] = &["APIVersions"];
+pub(super) const ASKING: &[&str] = &["APIVersions"];
 
 /// The digest of all inputs of the rendering and the release.
 pub(super) async fn digest(

@@ -8,9 +8,11 @@ use disk::Chart;
 use disk::record::{SECRET_LIMIT, packed};
 use helm::HelmError;
 use helm_yaml::yaml;
+use kube_access::apis::Apis;
 use serde_json::Value;
 use tempfile::TempDir;
 
+use super::inputs::ASKING;
 use crate::Tools;
 use jobs::tmp::TmpFile;
 
@@ -23,6 +25,7 @@ pub(super) struct Source<'a> {
     pub(super) dir: &'a Path,
     pub(super) values: &'a Value,
     ready: Option<(Option<TempDir>, TmpFile)>,
+    guarded: Option<TempDir>,
 }
 
 impl<'a> Source<'a> {
@@ -32,6 +35,7 @@ impl<'a> Source<'a> {
             dir,
             values,
             ready: None,
+            guarded: None,
         }
     }
 
@@ -46,6 +50,28 @@ impl<'a> Source<'a> {
         }
         let (made, values) = self.ready.as_ref().expect("it was made above if it was not there");
         Ok((made.as_ref().map_or(self.dir, TempDir::path), values.path()))
+    }
+
+    /// The files for an upgrade. Helm itself asks the API server for its APIs, and takes a part of the list for the
+    /// whole; so a chart that asks for them is not rendered if helm knows fewer than the operator.
+    pub(super) async fn ready_for_upgrade(
+        &mut self,
+        tools: &Tools,
+        release: &str,
+        apis: &Apis,
+    ) -> Result<(&Path, &Path), Failure> {
+        self.ready(tools, release).await?;
+        if self.guarded.is_none() && self.mentions(ASKING).await {
+            let (made, _) = self.ready.as_ref().expect("it was made above");
+            let chart = made.as_ref().map_or(self.dir, TempDir::path).to_owned();
+            let versions: Vec<String> = apis.versions().map(str::to_owned).collect();
+            let tmp = tools.ground.tmp.dir().to_owned();
+            let guard = move || helm::chart::guard(&chart, versions.iter().map(String::as_str), &tmp);
+            self.guarded = Some(blocking::run(guard).await.map_err(HelmError::Prepare)?);
+        }
+        let (made, values) = self.ready.as_ref().expect("it was made above");
+        let chart = self.guarded.as_ref().or(made.as_ref());
+        Ok((chart.map_or(self.dir, TempDir::path), values.path()))
     }
 
     /// Large values take a while to be written and packed.
