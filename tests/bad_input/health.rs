@@ -12,7 +12,7 @@ const WEB: &str = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\
                    spec: {containers: [{name: web, image: 'registry.example/web:1'}]}}}\n";
 
 const FLAGS: &str = "goodEnabled: true\nvictimEnabled: true\ndoorEnabled: true\nguestEnabled: true\ncontentEnabled: true\n\
-                     webEnabled: true\n";
+                     webEnabled: true\nruleEnabled: true\nclaimEnabled: true\nhookEnabled: true\n";
 
 fn module(stage: &Stage, dir: &str, template: &str, description: Option<&str>) {
     stage.add_module(dir);
@@ -33,10 +33,10 @@ fn exists(stage: &Stage, object: &str) -> bool {
 fn a_module_waits_until_what_it_needs_is_healthy() {
     let stage = Stage::build("needs-health");
     module(&stage, "015-door", DOOR, None);
-    module(&stage, "016-guest", GUEST, Some("dependsOn: [door]"));
+    module(&stage, "990-guest", GUEST, Some("dependsOn: [door]"));
     module(
         &stage,
-        "017-content",
+        "016-content",
         &GUEST.replace("guest", "content"),
         Some("dependsOn: [{name: door, until: ready}]"),
     );
@@ -99,4 +99,70 @@ fn the_sentence_names_object_and_cause_and_follows_them() {
     assert_says(&operator.wait_for_event("ModuleHealthy"), &["is healthy again"]);
     operator.stop();
     assert!(exists(&stage, "configmap/good") && exists(&stage, "configmap/victim"));
+}
+
+#[test]
+fn rules_in_cel_judge_the_objects_of_their_module() {
+    let stage = Stage::build("rules");
+    let template =
+        |name: &str| format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}}}\ndata: {{state: bad}}\n");
+    let rule = "health: {rules: [{apiVersion: v1, kind: ConfigMap, current: \"data.state == 'good'\", \
+                failed: \"data.state == 'bad'\"}]}";
+    module(&stage, "015-rule", &template("rule"), Some(rule));
+    module(&stage, "016-content", &template("content"), None);
+    let operator = stage.start();
+    operator.wait_for(&[CONVERGED]);
+    operator.wait_for_why(
+        "rule",
+        &["health: Unhealthy", "ConfigMap rule: the rule `failed` holds"],
+    );
+    operator.wait_for_why("content", &["health: Healthy"]);
+    let state = |state: &str| {
+        let patch = format!("{{\"data\":{{\"state\":\"{state}\"}}}}");
+        stage.kubectl(&format!("patch configmap rule --type=merge -p {patch}"));
+    };
+    state("other");
+    operator.wait_for_why("rule", &["ConfigMap rule: its rule does not call it current yet"]);
+    state("good");
+    operator.wait_for_why("rule", &["health: Healthy"]);
+    operator.stop();
+}
+
+#[test]
+fn claims_may_wait_for_a_pod_and_webhooks_may_not_wait_for_endpoints() {
+    let stage = Stage::build("outside");
+    let unique = stage.namespace().name();
+    let class = format!(
+        "apiVersion: storage.k8s.io/v1\nkind: StorageClass\nmetadata: {{name: {unique}}}\n\
+         provisioner: kubernetes.io/no-provisioner\nvolumeBindingMode: WaitForFirstConsumer\n"
+    );
+    let claim = format!(
+        "---\napiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {{name: disk}}\n\
+         spec: {{storageClassName: {unique}, accessModes: [ReadWriteOnce], resources: {{requests: {{storage: 1Mi}}}}}}\n"
+    );
+    module(&stage, "015-claim", &(class + &claim), None);
+    // No request is for this group, so the webhook stands in nobody's way.
+    let webhook = format!(
+        "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingWebhookConfiguration\n\
+         metadata: {{name: {unique}}}\nwebhooks:\n- name: a.example.org\n  sideEffects: None\n  failurePolicy: Ignore\n\
+         \x20 admissionReviewVersions: [v1]\n  clientConfig: {{service: {{namespace: {unique}, name: hook}}}}\n\
+         \x20 rules: [{{apiGroups: [nobody.example.org], apiVersions: [v1], operations: [CREATE], resources: [things]}}]\n"
+    );
+    module(&stage, "016-hook", &webhook, None);
+    let operator = stage.start();
+    operator.wait_for(&[CONVERGED]);
+    let sentence = format!("ValidatingWebhookConfiguration {unique}: the Service {unique}/hook has no ready endpoint");
+    operator.wait_for_why("hook", &["health: RollingOut", &sentence]);
+    operator.wait_for_why("claim", &["health: Healthy"]);
+    assert_eq!(stage.kubectl("get pvc disk -o=jsonpath={.status.phase}"), "Pending");
+    stage.write(
+        "endpoints.yaml",
+        "apiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\naddressType: IPv4\nports: []\n\
+         metadata: {name: hook-1, labels: {kubernetes.io/service-name: hook}}\n\
+         endpoints: [{addresses: [192.0.2.1], conditions: {ready: true}}]\n",
+    );
+    stage.kubectl(&format!("apply -f {}", stage.path("endpoints.yaml").display()));
+    operator.wait_for_why("hook", &["health: Healthy"]);
+    operator.stop();
+    stage.kubectl(&format!("delete validatingwebhookconfiguration,storageclass {unique}"));
 }

@@ -427,8 +427,21 @@ fn a_module_says_what_it_depends_on() {
             "health: {timeout: 0s, retries: 3}",
             &[],
             &[
-                "line 1: unknown field health.retries; there are timeout, ignore",
+                "line 1: unknown field health.retries; there are timeout, ignore, rules",
                 "line 1: health.timeout should be a time above zero, such as 90s or 5m",
+            ],
+        ),
+        (
+            "health: {rules: [{apiVersion: a.b/v1, kind: C, failed: status.x == 1}]}",
+            &[],
+            &[],
+        ),
+        (
+            "health: {rules: [{apiVersion: a.b/v1, kind: C, ready: x}, {apiVersion: a.b/v1, kind: C, failed: x ==}]}",
+            &[],
+            &[
+                "line 1: health.rules[0]: should be a rule as {apiVersion: …, kind: …} with one or more of current, inProgress and failed: unknown field `ready`, expected one of `apiVersion`, `kind`, `current`, `inProgress`, `failed`",
+                "line 1: health.rules[1]: the expression `failed` of the health rule for a.b/C: line 1, column 5: ",
             ],
         ),
         (

@@ -23,8 +23,8 @@
 //! | a field of the wrong type where its type decides | an error | unknown | an answer is needed in every case |
 //! | a Service of type LoadBalancer with a cluster IP and no address | current | in progress | nobody outside can reach it |
 //! | an APIService that is not available | current | in progress | calls for its group fail; its condition `Ready` is not read |
-//! | a claim for a volume that waits for its first consumer | in progress | current, by [`judge_claim`] | nothing is to be done before a pod uses it |
-//! | a webhook configuration whose Service has no ready endpoint | current | in progress, by [`judge_webhooks`] | calls that match it fail |
+//! | a claim for a volume that waits for its first consumer | in progress | current, by [`waits_for_consumer`] | nothing is to be done before a pod uses it |
+//! | a webhook configuration whose Service has no ready endpoint | current | in progress, by [`without_endpoints`] | calls that match it fail |
 //!
 //! [kstatus]: https://github.com/kubernetes-sigs/cli-utils/tree/master/pkg/kstatus
 
@@ -39,4 +39,4 @@ pub mod why;
 
 pub use finding::{Finding, State};
 pub use judge::judge;
-pub use judge::outside::{ServiceName, judge_claim, judge_webhooks};
+pub use judge::outside::{ServiceName, waits_for_consumer, webhook_services, without_endpoints};

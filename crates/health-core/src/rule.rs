@@ -4,6 +4,7 @@
 //! be evaluated decide anything.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::fmt;
 
 use jiff::Timestamp;
@@ -12,7 +13,7 @@ use serde_json::{Map, Value};
 use thiserror::Error;
 use values_schema::schema::expression::{Expression, ExpressionError};
 
-use crate::field::{Malformed, conditions, group_kind, group_kind_of};
+use crate::field::{Malformed, conditions, group_kind_of};
 use crate::finding::{Finding, State};
 use crate::judge::{deletion, generation, judge};
 use crate::text::{MESSAGE, NAME, harmless};
@@ -92,14 +93,23 @@ pub enum RuleError {
     },
 }
 
-/// A compiled rule.
-#[derive(Debug, Clone, PartialEq)]
+/// A compiled rule. Two rules are equal if their texts are.
+#[derive(Debug, Clone)]
 pub struct Rule {
+    text: RuleText,
     group_kind: String,
     current: Option<Expression>,
     in_progress: Option<Expression>,
     failed: Option<Expression>,
 }
+
+impl PartialEq for Rule {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+
+impl Eq for Rule {}
 
 impl Rule {
     /// Compiles the expressions of a rule.
@@ -124,6 +134,7 @@ impl Rule {
             })
         };
         Ok(Self {
+            text: text.clone(),
             current: compile(Part::Current, text.current.as_ref())?,
             in_progress: compile(Part::InProgress, text.in_progress.as_ref())?,
             failed: compile(Part::Failed, text.failed.as_ref())?,
@@ -131,9 +142,9 @@ impl Rule {
         })
     }
 
-    /// Whether the rule is for the group and the kind of the object.
-    pub fn is_for(&self, object: &Value) -> bool {
-        group_kind(object) == self.group_kind
+    /// The text of the rule.
+    pub fn text(&self) -> &RuleText {
+        &self.text
     }
 
     /// Judges an object by the rule, whatever the kind of the object.
@@ -212,31 +223,27 @@ fn reported(object: &Value, otherwise: &str) -> String {
 }
 
 /// The rules of one owner, at most one for each kind.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Rules(BTreeMap<String, Rule>);
 
 impl Rules {
-    /// Compiles rules. The first mistake is reported.
-    pub fn compile(texts: &[RuleText]) -> Result<Self, RuleError> {
-        let mut rules = BTreeMap::new();
-        for text in texts {
-            let rule = Rule::compile(text)?;
-            let kind = rule.group_kind.clone();
-            if rules.insert(kind.clone(), rule).is_some() {
-                return Err(RuleError::Twice {
-                    kind: harmless(&kind, 2 * NAME),
-                });
+    /// Adds a rule.
+    pub fn add(&mut self, text: &RuleText) -> Result<(), RuleError> {
+        let rule = Rule::compile(text)?;
+        match self.0.entry(rule.group_kind.clone()) {
+            Entry::Occupied(taken) => Err(RuleError::Twice {
+                kind: harmless(taken.key(), 2 * NAME),
+            }),
+            Entry::Vacant(free) => {
+                free.insert(rule);
+                Ok(())
             }
         }
-        Ok(Self(rules))
     }
 
-    /// Judges an object by the rule for its kind, or by the general rules.
-    pub fn judge(&self, object: &Value, now: Timestamp) -> Finding {
-        match self.0.get(&group_kind(object)) {
-            Some(rule) => rule.judge(object, now),
-            None => judge(object, now),
-        }
+    /// The rule for a kind.
+    pub fn of_kind(&self, api_version: &str, kind: &str) -> Option<&Rule> {
+        self.0.get(&group_kind_of(api_version, kind))
     }
 }
 

@@ -92,6 +92,11 @@ impl Catalogue {
         self.modules.get(name).ok_or_else(|| gone(&format!("module '{name}'")))
     }
 
+    /// All modules with their files.
+    pub fn modules(&self) -> impl Iterator<Item = (&ModuleName, &ModuleFiles)> {
+        self.modules.iter()
+    }
+
     /// The files of the module with this name, if it exists.
     pub fn module_named(&self, name: &str) -> Option<&ModuleFiles> {
         let mut modules = self.modules.iter();

@@ -1,12 +1,13 @@
-//! Why an object of a release is not healthy: asks for the pods and the Events around it.
+//! Why an object of a release is not healthy: asks for the pods, Events and endpoints around it.
 //!
 //! It makes at most six requests, each with a bounded answer. Must never fail a module because the account may not read
 //! these objects: then there is no cause to tell.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use addon_core::failure::Failure;
 use health_core::why::{Around, ContainerName, why};
+use health_core::{waits_for_consumer, webhook_services, without_endpoints};
 use jiff::Timestamp;
 use kube::Api;
 use kube::api::{ListParams, LogParams};
@@ -18,27 +19,45 @@ use serde_json::{Map, Value, json};
 
 /// The largest number of pods, ReplicaSets or Events that a look reads.
 const MOST: u32 = 30;
+/// The largest number of Services of a webhook configuration at which a look looks.
+const MOST_SERVICES: usize = 4;
+/// The label of the `EndpointSlices` of a Service.
+const SERVICE_NAME: &str = "kubernetes.io/service-name";
 /// The part of a container's log that is read, in bytes.
 const LOG_BYTES: i64 = 1024;
 
-/// The cause in one sentence; `None` if there is none to see, or if the kind has no pods.
-pub(crate) async fn of(cluster: &Cluster, key: &ObjectKey) -> Result<Option<String>, Failure> {
-    if !has_pods(key) {
-        return Ok(None);
-    }
-    match Asking::of(cluster, key).cause(key).await {
-        Err(error) if error.is_forbidden() || error.is_not_found() => Ok(None),
+/// The result of a look.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Learned {
+    /// There is no cause to see, or the kind has none.
+    Nothing,
+    /// The cause in one sentence.
+    Cause(String),
+    /// The object is well, by facts that it does not show itself.
+    Well,
+}
+
+/// Looks for the cause for which an object is not healthy.
+pub(crate) async fn of(cluster: &Cluster, key: &ObjectKey) -> Result<Learned, Failure> {
+    let asking = Asking::of(cluster, key);
+    let looked = match (key.api_version.as_str(), key.kind.as_str()) {
+        ("admissionregistration.k8s.io/v1", _) => asking.endpoints(key).await,
+        ("apps/v1", "Deployment" | "StatefulSet" | "DaemonSet" | "ReplicaSet")
+        | ("batch/v1", "Job")
+        | ("v1", "Pod" | "PersistentVolumeClaim") => asking.cause(key).await,
+        _ => Ok(Learned::Nothing),
+    };
+    match looked {
+        // What the account may not see is no reason against a webhook.
+        Err(error) if error.is_forbidden() && is_webhook(&key.kind) => Ok(Learned::Well),
+        Err(error) if error.is_forbidden() || error.is_not_found() => Ok(Learned::Nothing),
         other => Ok(other?),
     }
 }
 
-fn has_pods(key: &ObjectKey) -> bool {
-    matches!(
-        (key.api_version.as_str(), key.kind.as_str()),
-        ("apps/v1", "Deployment" | "StatefulSet" | "DaemonSet" | "ReplicaSet")
-            | ("batch/v1", "Job")
-            | ("v1", "Pod" | "PersistentVolumeClaim")
-    )
+/// Whether a kind calls Services.
+pub(crate) fn is_webhook(kind: &str) -> bool {
+    matches!(kind, "ValidatingWebhookConfiguration" | "MutatingWebhookConfiguration")
 }
 
 struct Asking<'a> {
@@ -52,7 +71,33 @@ impl<'a> Asking<'a> {
         Self { cluster, namespace }
     }
 
-    async fn cause(&self, key: &ObjectKey) -> Result<Option<String>, RequestError> {
+    /// Looks for ready endpoints of the Services that a webhook configuration names.
+    async fn endpoints(&self, key: &ObjectKey) -> Result<Learned, RequestError> {
+        let api: Api<DynamicObject> = Api::all_with(self.cluster.client(), &resource(&key.api_version, &key.kind));
+        let attempt = self.cluster.attempt_in(None, "get", &key.kind, &key.name);
+        let configuration = json!(self.cluster.ask(attempt, api.get(&key.name)).await?);
+        let services: BTreeSet<_> = webhook_services(&configuration)
+            .into_iter()
+            .take(MOST_SERVICES)
+            .collect();
+        let mut lacking = services.clone();
+        for service in &services {
+            let namespaced = Asking {
+                cluster: self.cluster,
+                namespace: &service.namespace,
+            };
+            let of_service = by_labels(&format!("{SERVICE_NAME}={}", service.name));
+            let slices = namespaced
+                .list("discovery.k8s.io/v1", "EndpointSlice", &of_service)
+                .await?;
+            if slices.iter().any(has_ready_endpoint) {
+                lacking.remove(service);
+            }
+        }
+        Ok(without_endpoints(&lacking).map_or(Learned::Well, Learned::Cause))
+    }
+
+    async fn cause(&self, key: &ObjectKey) -> Result<Learned, RequestError> {
         let api = self.api(&key.api_version, &key.kind);
         let attempt = self.attempt("get", &key.kind, &key.name);
         let workload = json!(self.cluster.ask(attempt, api.get(&key.name)).await?);
@@ -69,6 +114,9 @@ impl<'a> Asking<'a> {
             Some(_) | None => Vec::new(),
         };
         let events = self.events(&workload, &replica_sets, &pods).await?;
+        if key.kind == "PersistentVolumeClaim" && waits_for_consumer(&workload, &events) {
+            return Ok(Learned::Well);
+        }
         let last_lines = self.last_lines(&pods).await;
         let around = Around {
             replica_sets: &replica_sets,
@@ -76,10 +124,12 @@ impl<'a> Asking<'a> {
             events: &events,
             last_lines,
         };
-        Ok(why(&workload, &around, Timestamp::now()))
+        let cause = why(&workload, &around, Timestamp::now());
+        Ok(cause.map_or(Learned::Nothing, Learned::Cause))
     }
 
-    /// The warnings about the object that makes the pods, and about the first pod that is not ready.
+    /// The warnings about the object that makes the pods, and about the first pod that is not ready. Of a claim all
+    /// Events: the one that it waits for a pod is no warning.
     async fn events(
         &self,
         workload: &Value,
@@ -95,7 +145,12 @@ impl<'a> Asking<'a> {
         let mut events = Vec::new();
         for object in [Some(maker), lacking].into_iter().flatten() {
             let name = object["metadata"]["name"].as_str().unwrap_or_default();
-            let fields = format!("type=Warning,involvedObject.name={name}");
+            let only = if object["kind"] == "PersistentVolumeClaim" {
+                ""
+            } else {
+                "type=Warning,"
+            };
+            let fields = format!("{only}involvedObject.name={name}");
             events.extend(self.list("v1", "Event", &ListParams::default().fields(&fields)).await?);
         }
         Ok(events)
@@ -144,14 +199,23 @@ impl<'a> Asking<'a> {
     }
 
     fn api(&self, api_version: &str, kind: &str) -> Api<DynamicObject> {
-        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-        let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
-        Api::namespaced_with(self.cluster.client(), self.namespace, &resource)
+        Api::namespaced_with(self.cluster.client(), self.namespace, &resource(api_version, kind))
     }
 
     fn attempt(&self, verb: &'static str, kind: &str, name: &str) -> kube_access::error::Attempt {
         self.cluster.attempt_in(Some(self.namespace), verb, kind, name)
     }
+}
+
+fn resource(api_version: &str, kind: &str) -> ApiResource {
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind))
+}
+
+fn has_ready_endpoint(slice: &Value) -> bool {
+    let endpoints = slice["endpoints"].as_array();
+    // An endpoint that does not say whether it is ready counts as ready.
+    endpoints.is_some_and(|all| all.iter().any(|endpoint| endpoint["conditions"]["ready"] != false))
 }
 
 fn by_labels(selector: &str) -> ListParams {

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use health_core::rule::Rules;
 use names::ModuleName;
 
 /// The time after which objects that are on their way count as unhealthy, without a setting.
@@ -15,6 +16,8 @@ pub struct HealthSettings {
     pub timeout: Duration,
     /// Objects that do not count.
     pub ignore: BTreeSet<Ignored>,
+    /// The rules for objects of kinds whose status says it in another way.
+    pub rules: Rules,
     /// The modules of `dependsOn` whose success is enough: their health does not count.
     pub until_ready: BTreeSet<ModuleName>,
 }
@@ -33,6 +36,7 @@ impl Default for HealthSettings {
         Self {
             timeout: TIMEOUT,
             ignore: BTreeSet::new(),
+            rules: Rules::default(),
             until_ready: BTreeSet::new(),
         }
     }

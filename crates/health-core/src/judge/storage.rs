@@ -4,6 +4,7 @@
 
 use serde_json::Value;
 
+use super::outside::has_consumer;
 use crate::field::{items, text};
 use crate::finding::Finding;
 use crate::text::{NAME, harmless};
@@ -12,6 +13,7 @@ pub(super) fn claim(object: &Value) -> Finding {
     match text(object, "status.phase") {
         "Bound" => Finding::current(),
         "" => Finding::in_progress("the claim has no phase yet"),
+        "Pending" if has_consumer(object) => Finding::in_progress("the volume for the claim is not made yet"),
         "Pending" => Finding::in_progress("the claim waits for a volume"),
         phase => Finding::in_progress(&format!("the claim is not bound ({})", harmless(phase, NAME))),
     }

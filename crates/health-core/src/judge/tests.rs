@@ -1,6 +1,8 @@
+use std::collections::BTreeSet;
+
 use serde_json::json;
 
-use super::outside::{ServiceName, judge_claim, judge_webhooks};
+use super::outside::{waits_for_consumer, webhook_services, without_endpoints};
 use super::*;
 
 fn now() -> Timestamp {
@@ -100,15 +102,22 @@ fn an_api_service_says_why_it_is_not_available() {
 #[test]
 fn a_claim_may_wait_for_its_first_consumer() {
     let mut claim = json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "status": {"phase": "Pending"}});
-    assert_eq!(judge_claim(&claim, false, now()).state, State::InProgress);
-    let waits = Finding::new(State::Current, "the claim waits for its first consumer");
-    assert_eq!(judge_claim(&claim, true, now()), waits);
+    let events = [
+        json!({"reason": "ProvisioningFailed"}),
+        json!({"reason": "WaitForFirstConsumer"}),
+    ];
+    assert!(!waits_for_consumer(&claim, &events[..1]));
+    assert!(waits_for_consumer(&claim, &events));
+    assert_eq!(found(&claim), told(State::InProgress, "the claim waits for a volume"));
     claim["metadata"] = json!({"annotations": {"volume.kubernetes.io/selected-node": "a"}});
-    assert_eq!(judge_claim(&claim, true, now()).state, State::InProgress);
+    assert!(!waits_for_consumer(&claim, &events));
+    assert_eq!(
+        found(&claim),
+        told(State::InProgress, "the volume for the claim is not made yet")
+    );
+    claim["metadata"] = json!({});
     claim["status"]["phase"] = json!("Lost");
-    assert_eq!(judge_claim(&claim, true, now()).state, State::InProgress);
-    claim["metadata"] = json!({"deletionTimestamp": "2024-01-01T00:00:00Z"});
-    assert_eq!(judge_claim(&claim, true, now()).state, State::Terminating);
+    assert!(!waits_for_consumer(&claim, &events));
 }
 
 #[test]
@@ -117,18 +126,18 @@ fn a_webhook_needs_a_ready_endpoint() {
     let configuration = json!({"apiVersion": "admissionregistration.k8s.io/v1",
         "kind": "ValidatingWebhookConfiguration",
         "webhooks": [service("x"), service("y"), service("x"), {"clientConfig": {"url": "https://z"}}]});
-    let judged = |names: &[&str]| {
-        let name = |name: &&str| ServiceName {
-            namespace: "a".to_owned(),
-            name: (*name).to_owned(),
-        };
-        judge_webhooks(&configuration, &names.iter().map(name).collect(), now())
-    };
-    assert_eq!(judged(&["x", "y"]), Finding::new(State::Current, ""));
-    assert_eq!(judged(&["x"]).sentence, "the Service a/y has no ready endpoint");
+    let mut services = webhook_services(&configuration);
+    let told = |services: &BTreeSet<_>| without_endpoints(services).unwrap_or_default();
+    assert_eq!(told(&services), "the Services a/x, a/y have no ready endpoint");
+    services.pop_first();
+    assert_eq!(told(&services), "the Service a/y has no ready endpoint");
+    services.clear();
+    assert_eq!(without_endpoints(&services), None);
+    let many = (0..6).map(|number| service(&format!("s{number}"))).collect::<Vec<_>>();
+    let services = webhook_services(&json!({"webhooks": many}));
     assert_eq!(
-        judged(&[]),
-        Finding::new(State::InProgress, "the Services a/x, a/y have no ready endpoint")
+        told(&services),
+        "the Services a/s0, a/s1, a/s2, a/s3 and 2 more have no ready endpoint"
     );
 }
 

@@ -18,9 +18,7 @@ fn database(phase: &str) -> Value {
 }
 
 fn found(rule: &RuleText, object: &Value) -> (State, String) {
-    let finding = Rules::compile(std::slice::from_ref(rule))
-        .unwrap()
-        .judge(object, Timestamp::UNIX_EPOCH);
+    let finding = Rule::compile(rule).unwrap().judge(object, Timestamp::UNIX_EPOCH);
     (finding.state, finding.sentence)
 }
 
@@ -95,10 +93,14 @@ fn a_condition_gives_the_sentence() {
 
 #[test]
 fn a_rule_is_for_all_versions_of_its_group_and_for_no_other_kind() {
-    let rule = Rule::compile(&phases()).unwrap();
-    assert!(rule.is_for(&database("up")));
-    assert!(!rule.is_for(&json!({"apiVersion": "example.com/v1", "kind": "Database"})));
-    assert!(!rule.is_for(&json!({"apiVersion": "example.org/v1", "kind": "Table"})));
+    let mut rules = Rules::default();
+    rules.add(&phases()).unwrap();
+    assert_eq!(
+        rules.of_kind("example.org/v2", "Database").map(Rule::text),
+        Some(&phases())
+    );
+    assert_eq!(rules.of_kind("example.com/v1", "Database"), None);
+    assert_eq!(rules.of_kind("example.org/v1", "Table"), None);
 }
 
 #[test]
@@ -134,7 +136,9 @@ fn a_rule_with_a_mistake_is_refused_with_its_position() {
         refused(nameless),
         "a health rule is for no kind: apiVersion 'example.org/v1', kind ''"
     );
-    let twice = Rules::compile(&[phases(), phases()]).unwrap_err();
+    let mut rules = Rules::default();
+    rules.add(&phases()).unwrap();
+    let twice = rules.add(&phases()).unwrap_err();
     assert_eq!(twice.to_string(), "there are two health rules for example.org/Database");
 }
 

@@ -10,6 +10,7 @@ pub mod comparison;
 mod contents;
 mod kind_watches;
 mod releases;
+mod rulebook;
 mod summary;
 mod uses;
 pub mod views;
@@ -39,6 +40,7 @@ use self::kind_watches::{Joined, Look, Posts};
 use self::releases::{Judgement, KindName, Release, essence, revision_of};
 use self::views::{Desk, Question, Questions};
 use super::Restored;
+use crate::causes::Learned;
 use crate::revisions::vigil::Vigil;
 use crate::revisions::{Revision, SECRET_TYPE};
 use objects::key::ObjectKey;
@@ -155,7 +157,7 @@ enum Errand {
     /// Objects were compared with the manifest of their revision.
     Compared(Comparison),
     /// A look for the cause for which an object of a release is not healthy has ended.
-    Explained(String, ObjectKey, Option<String>),
+    Explained(String, ObjectKey, Learned),
 }
 
 type Errands = JoinSet<Errand>;
@@ -163,6 +165,8 @@ type Errands = JoinSet<Errand>;
 /// The task of the lookout.
 struct Watch {
     inner: Arc<Inner>,
+    /// The settings of modules for health.
+    catalogue: watch::Receiver<Arc<Catalogue>>,
     watches: OwnWatches,
     turns: mpsc::UnboundedReceiver<Turned>,
     posts: Posts,
@@ -211,6 +215,7 @@ impl Watch {
             RELEASES,
         );
         Self {
+            catalogue: inner.settings.catalogue.clone(),
             inner,
             watches,
             turns,
@@ -238,6 +243,7 @@ impl Watch {
     }
 
     async fn run(mut self) {
+        self.take_settings();
         self.take_in();
         loop {
             for sight in self.look() {
@@ -266,6 +272,7 @@ impl Watch {
             Some(turned) = self.turns.recv() => self.turned(turned),
             Some(errand) = self.errands.join_next() => self.ended(errand),
             Some(question) = self.desk.asked.recv() => self.desk.take(question),
+            Ok(()) = self.catalogue.changed() => self.take_settings(),
             () = sleep_until(next.unwrap_or_else(Instant::now)), if next.is_some() => {}
         }
         // Events that arrive together are judged together, and questions are answered by all that has arrived.
@@ -330,9 +337,7 @@ impl Watch {
             Ok(Errand::Spared(release, revision)) => self.is_spared(&release, revision),
             Ok(Errand::Read(revision, read)) => self.has_read(*revision, read),
             Ok(Errand::Compared(comparison)) => self.has_compared(comparison),
-            Ok(Errand::Explained(release, object, cause)) => {
-                self.has_explained(release, &object, cause.as_deref());
-            }
+            Ok(Errand::Explained(release, object, learned)) => self.has_explained(release, &object, learned),
             Err(error) => {
                 if let Ok(panic) = error.try_into_panic() {
                     std::panic::resume_unwind(panic);

@@ -5,10 +5,14 @@
 use std::time::Duration;
 
 use crontab::duration::parse_duration;
+use health_core::rule::RuleText;
+use serde::Deserialize as _;
 use serde_json::{Map, Value};
 
 use super::{Description, HEALTH, Mistake};
 use crate::module::health::Ignored;
+
+const RULE: &str = "a rule as {apiVersion: …, kind: …} with one or more of current, inProgress and failed";
 
 /// The state that a needed module must reach.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,10 +53,11 @@ impl Description {
                     None => self.mistakes.push(Mistake::Duration { line, field: path }),
                 },
                 "ignore" => self.take_ignored(line, &path, value),
+                "rules" => self.take_rules(line, &path, value),
                 _ => self.mistakes.push(Mistake::NoField {
                     line,
                     field: path,
-                    fields: "timeout, ignore",
+                    fields: "timeout, ignore, rules",
                 }),
             }
         }
@@ -70,6 +75,20 @@ impl Description {
                     "an object as {kind: …, name: …}; without a name all of the kind",
                     item,
                 ),
+            }
+        }
+    }
+
+    fn take_rules(&mut self, line: usize, path: &str, value: &Value) {
+        for (field, item) in self.items(path, "a list of rules", line, value) {
+            if !item.is_object() {
+                self.wrong(line, field, RULE, item);
+                continue;
+            }
+            let text = RuleText::deserialize(item).map_err(|error| format!("should be {RULE}: {error}"));
+            let added = text.and_then(|text| self.health.rules.add(&text).map_err(|error| error.to_string()));
+            if let Err(reason) = added {
+                self.mistakes.push(Mistake::Rule { line, field, reason });
             }
         }
     }

@@ -61,6 +61,16 @@ pub enum Mistake {
         /// The field's path.
         field: String,
     },
+    /// A rule for the health of objects cannot be used.
+    #[error("line {line}: {field}: {reason}")]
+    Rule {
+        /// The line of the field, from 1.
+        line: usize,
+        /// The field's path.
+        field: String,
+        /// The mistake, with its position in the expression.
+        reason: String,
+    },
     /// The value of `drift` is invalid.
     #[error("line {line}: {DRIFT} should be one of {}", Restoring::WORDS)]
     Drift {

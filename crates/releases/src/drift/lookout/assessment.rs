@@ -10,8 +10,10 @@ use health_core::{Finding, State};
 use tokio::time::Instant;
 
 use super::kind_watches::Glance;
-use super::releases::{Object, Release, key};
+use super::releases::{KindName, Named, Object, Release, key};
+use super::rulebook::Rulebook;
 use super::{Inner, Watch};
+use crate::causes::is_webhook;
 use objects::key::ObjectKey;
 
 /// The time within which the watches have brought the objects of a new revision.
@@ -24,6 +26,15 @@ struct Worst {
 }
 
 impl Watch {
+    /// Takes over the settings of modules for health.
+    pub(super) fn take_settings(&mut self) {
+        let rules = Rulebook::of(&self.catalogue.borrow_and_update());
+        if rules != *self.posts.rules() {
+            self.dirty.extend(rules.differing(self.posts.rules()).cloned());
+            self.posts.take_rules(rules);
+        }
+    }
+
     /// The health of a release, if it differs from the last report.
     pub(super) fn assess(&mut self, name: &str, release: &mut Release, now: Instant) -> Option<HealthSight> {
         let Some((revision, _)) = release.installed() else {
@@ -51,10 +62,10 @@ impl Watch {
             return None;
         }
         let Worst { object, seen } = self.worst(name, release)?;
-        let seen = match object.as_ref().map(key) {
-            Some(key) if is_explained(&seen) => self.explain(name, key, seen, now),
+        let seen = match object {
+            Some(object) if is_explained(&seen) => self.explain(name, &object, revision, seen, now),
             Some(_) | None => {
-                self.causes.forget(name);
+                self.causes.end(name);
                 seen
             }
         };
@@ -72,14 +83,13 @@ impl Watch {
     }
 
     fn worst(&self, name: &str, release: &Release) -> Option<Worst> {
-        let catalogue = self.inner.settings.catalogue.borrow();
-        let health = catalogue.module_named(name).map(|files| &files.health);
         let mut worst = Worst {
             object: None,
             seen: Seen::Healthy,
         };
-        for (kind, object) in release.installed()?.1 {
-            if health.is_some_and(|health| health.ignores(&kind.kind, &object.name)) {
+        let (revision, objects) = release.installed()?;
+        for (kind, object) in objects {
+            if self.posts.rules().ignores(name, kind, &object.name) {
                 continue;
             }
             let seen = match self.posts.glance(kind, object) {
@@ -87,13 +97,15 @@ impl Watch {
                 Glance::Absent => Seen::InProgress("it is absent".to_owned()),
                 Glance::There(Finding { state, sentence }) => match state {
                     State::Current => continue,
+                    State::InProgress if self.is_pardoned(name, revision, (kind, object), &sentence) => continue,
                     State::InProgress => Seen::InProgress(sentence),
                     State::Terminating => Seen::InProgress("it is being deleted".to_owned()),
                     State::Failed => Seen::Failed(sentence),
                     State::Unknown => Seen::Unknown,
                 },
             };
-            if rank(&seen) > rank(&worst.seen) {
+            let of_worst = worst.object.as_ref().map(|(kind, _)| kind);
+            if (rank(&seen), says_itself(Some(kind))) > (rank(&worst.seen), says_itself(of_worst)) {
                 worst = Worst {
                     object: Some((kind.clone(), object.clone())),
                     seen,
@@ -103,12 +115,27 @@ impl Watch {
         Some(worst)
     }
 
+    /// Whether a look has shown that the object of a kind with facts outside of it is well.
+    fn is_pardoned(&self, name: &str, revision: u32, (kind, object): (&KindName, &Named), sentence: &str) -> bool {
+        let has_facts_outside = is_webhook(&kind.kind) || kind.kind == "PersistentVolumeClaim";
+        has_facts_outside && {
+            let key = key(&(kind.clone(), object.clone()));
+            self.causes.is_pardoned(name, &key, &(revision, sentence.to_owned()))
+        }
+    }
+
     /// Adds the object and the cause to a sentence, and asks for the cause again after a while.
-    fn explain(&mut self, name: &str, key: ObjectKey, seen: Seen, now: Instant) -> Seen {
+    fn explain(&mut self, name: &str, object: &Object, revision: u32, seen: Seen, now: Instant) -> Seen {
+        let key = key(object);
         let of = self.inner.titled(&key);
-        let cause = self.causes.of(name, key, now).map(str::to_owned);
+        let said = match &seen {
+            Seen::InProgress(sentence) | Seen::Failed(sentence) => (revision, sentence.clone()),
+            Seen::Healthy | Seen::Unknown => (revision, String::new()),
+        };
+        let cause = self.causes.of(name, key, said, now).map(str::to_owned);
         let tell = |sentence: String| match &cause {
-            Some(cause) if sentence.is_empty() => format!("{of}: {cause}"),
+            // The cause says all that a webhook's own sentence lacks.
+            Some(cause) if sentence.is_empty() || is_webhook(&object.0.kind) => format!("{of}: {cause}"),
             Some(cause) => format!("{of}: {sentence}; {cause}"),
             None => format!("{of}: {sentence}"),
         };
@@ -141,6 +168,11 @@ fn is_explained(seen: &Seen) -> bool {
         Seen::InProgress(_) | Seen::Failed(_) => true,
         Seen::Healthy | Seen::Unknown => false,
     }
+}
+
+/// Whether objects of a kind say themselves why they are not healthy. A sentence about others comes last.
+fn says_itself(kind: Option<&KindName>) -> bool {
+    kind.is_some_and(|kind| !is_webhook(&kind.kind))
 }
 
 fn rank(seen: &Seen) -> u8 {

@@ -3,6 +3,7 @@
 //! Must never look for a cause of a healthy release.
 
 use std::collections::BTreeMap;
+use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,10 +11,10 @@ use tokio::time::Instant;
 use tracing::debug;
 
 use super::{Errand, Watch};
-use crate::causes;
+use crate::causes::{self, Learned, is_webhook};
 use objects::key::ObjectKey;
 
-/// The pause before the first look. Objects are often healthy before it is over.
+/// The pause before most first looks.
 const FIRST: Duration = Duration::from_secs(1);
 /// The pause between two looks at one release, and the number of looks after which pauses are long.
 const PAUSE: Duration = Duration::from_secs(4);
@@ -24,36 +25,71 @@ const LONG_PAUSE: Duration = Duration::from_secs(30);
 #[derive(Debug, Default)]
 pub(super) struct Causes {
     by_release: BTreeMap<String, Look>,
+    /// By release, the objects that are well, each with what it said of itself at the look.
+    pardoned: BTreeMap<String, BTreeMap<ObjectKey, Said>>,
     is_looking: bool,
 }
+
+/// The revision of a release, and what one of its objects says of itself.
+pub(super) type Said = (u32, String);
 
 #[derive(Debug)]
 struct Look {
     object: ObjectKey,
+    said: Said,
     /// The cause that the last look found.
-    found: Option<String>,
+    found: Learned,
     looks: u32,
     due: Instant,
 }
 
 impl Causes {
     /// The cause for which an object is not healthy, as far as it is known. The next look is planned.
-    pub(super) fn of(&mut self, release: &str, object: ObjectKey, now: Instant) -> Option<&str> {
-        let is_same = self.by_release.get(release).is_some_and(|look| look.object == object);
+    pub(super) fn of(&mut self, release: &str, object: ObjectKey, said: Said, now: Instant) -> Option<&str> {
+        let look = self.by_release.get_mut(release).filter(|look| look.object == object);
+        let is_same = look.is_some();
+        if let Some(look) = look {
+            look.said = said.clone();
+        }
         if !is_same {
             let look = Look {
+                due: now + first_pause(&object),
                 object,
-                found: None,
+                said,
+                found: Learned::Nothing,
                 looks: 0,
-                due: now + FIRST,
             };
             self.by_release.insert(release.to_owned(), look);
         }
-        self.by_release.get(release)?.found.as_deref()
+        match &self.by_release.get(release)?.found {
+            Learned::Cause(cause) => Some(cause),
+            Learned::Nothing | Learned::Well => None,
+        }
     }
 
-    pub(super) fn forget(&mut self, release: &str) {
+    /// Ends the looks at a release.
+    pub(super) fn end(&mut self, release: &str) {
         self.by_release.remove(release);
+    }
+
+    /// Forgets a release.
+    pub(super) fn forget(&mut self, release: &str) {
+        self.end(release);
+        self.pardoned.remove(release);
+    }
+
+    /// Whether an object is well in spite of what it says of itself.
+    pub(super) fn is_pardoned(&self, release: &str, object: &ObjectKey, said: &Said) -> bool {
+        let of_release = self.pardoned.get(release);
+        of_release.and_then(|objects| objects.get(object)) == Some(said)
+    }
+
+    fn pardon(&mut self, release: &str, object: &ObjectKey) {
+        let look = self.by_release.get(release).filter(|look| look.object == *object);
+        if let Some(look) = look {
+            let of_release = self.pardoned.entry(release.to_owned()).or_default();
+            of_release.insert(object.clone(), look.said.clone());
+        }
     }
 
     /// The time of the next look.
@@ -75,14 +111,20 @@ impl Causes {
     }
 
     /// Takes the result of a look. True if it is news.
-    fn ended(&mut self, release: &str, object: &ObjectKey, cause: Option<&str>) -> bool {
+    fn ended(&mut self, release: &str, object: &ObjectKey, learned: Learned) -> bool {
         self.is_looking = false;
         let look = self.by_release.get_mut(release).filter(|look| look.object == *object);
-        look.is_some_and(|look| {
-            let is_news = look.found.as_deref() != cause;
-            look.found = cause.map(str::to_owned);
-            is_news
-        })
+        look.is_some_and(|look| mem::replace(&mut look.found, learned) != look.found)
+    }
+}
+
+/// The pause before the first look at an object. Pods are often healthy before it is over; what waits for endpoints or
+/// for a consumer does not say so itself.
+fn first_pause(object: &ObjectKey) -> Duration {
+    if is_webhook(&object.kind) || object.kind == "PersistentVolumeClaim" {
+        Duration::ZERO
+    } else {
+        FIRST
     }
 }
 
@@ -94,16 +136,19 @@ impl Watch {
         };
         let inner = Arc::clone(&self.inner);
         self.errands.spawn(async move {
-            let cause = causes::of(&inner.cluster, &object).await.unwrap_or_else(|error| {
+            let learned = causes::of(&inner.cluster, &object).await.unwrap_or_else(|error| {
                 debug!(release, %object, error = error.report, "the cause of an unhealthy object cannot be found");
-                None
+                Learned::Nothing
             });
-            Errand::Explained(release, object, cause)
+            Errand::Explained(release, object, learned)
         });
     }
 
-    pub(super) fn has_explained(&mut self, release: String, object: &ObjectKey, cause: Option<&str>) {
-        if self.causes.ended(&release, object, cause) {
+    pub(super) fn has_explained(&mut self, release: String, object: &ObjectKey, learned: Learned) {
+        if learned == Learned::Well {
+            self.causes.pardon(&release, object);
+        }
+        if self.causes.ended(&release, object, learned) {
             self.dirty.insert(release);
         }
     }

@@ -17,6 +17,7 @@ use tracing::{info, warn};
 
 use super::super::alteration::fingerprint;
 use super::releases::{KindName, Named};
+use super::rulebook::{KindRules, Rulebook};
 use super::{Errands, summary};
 use health_core::Finding;
 use watches::lens::Lens;
@@ -57,12 +58,15 @@ pub(super) struct Posts {
     look: Look,
     namespace: String,
     last: OwnId,
+    rules: Rulebook,
     by_kind: BTreeMap<KindName, Post>,
 }
 
 struct Post {
     id: OwnId,
     stage: Stage,
+    /// The rules by which the objects are judged.
+    rules: KindRules,
     failures: u32,
     /// The last failure that was logged.
     told: Option<String>,
@@ -89,22 +93,38 @@ impl Posts {
             look,
             namespace,
             last,
+            rules: Rulebook::default(),
             by_kind: BTreeMap::new(),
         }
     }
 
-    /// Starts the missing watches, and stops those that are no longer needed.
-    pub(super) fn want(&mut self, kinds: &BTreeSet<&KindName>, now: Instant, errands: &mut Errands) {
+    /// Judges objects by these rules from now on. The watches of kinds with other rules end.
+    pub(super) fn take_rules(&mut self, rules: Rulebook) {
+        self.keep(|kind, post| rules.of_kind(kind) == post.rules);
+        self.rules = rules;
+    }
+
+    /// The settings of modules for the health of their objects.
+    pub(super) fn rules(&self) -> &Rulebook {
+        &self.rules
+    }
+
+    fn keep(&mut self, mut is_kept: impl FnMut(&KindName, &Post) -> bool) {
         self.by_kind.retain(|kind, post| {
-            let wanted = kinds.contains(kind);
-            if !wanted {
+            let is_kept = is_kept(kind, post);
+            if !is_kept {
                 if let Stage::Joining(task) = &post.stage {
                     task.abort();
                 }
                 self.watches.end(post.id);
             }
-            wanted
+            is_kept
         });
+    }
+
+    /// Starts the missing watches, and stops those that are no longer needed.
+    pub(super) fn want(&mut self, kinds: &BTreeSet<&KindName>, now: Instant, errands: &mut Errands) {
+        self.keep(|kind, _| kinds.contains(kind));
         for kind in kinds {
             let due = match self.by_kind.get(*kind).map(|post| &post.stage) {
                 None => true,
@@ -120,14 +140,10 @@ impl Posts {
     fn begin(&mut self, kind: &KindName, errands: &mut Errands) {
         self.last.0 += 1;
         let id = self.last;
-        let join = join(
-            self.watches.clone(),
-            kind.clone(),
-            self.namespace.clone(),
-            self.labels.clone(),
-            self.look,
-            id,
-        );
+        let rules = self.rules.of_kind(kind);
+        let sights = sights(kind, self.look, &rules);
+        let (watches, wanted) = (self.watches.clone(), kind.clone());
+        let join = join(watches, wanted, self.namespace.clone(), self.labels.clone(), sights, id);
         let named = kind.clone();
         let task = errands.spawn(async move { super::Errand::Joined(named, id, join.await) });
         let (failures, told) = self
@@ -138,6 +154,7 @@ impl Posts {
         let post = Post {
             id,
             stage,
+            rules,
             failures,
             told,
         };
@@ -195,7 +212,7 @@ impl Posts {
         }
         let names = self.names(kind, object);
         let id = self.watched(kind)?;
-        if !summary::is_judged(kind) {
+        if !is_judged(kind, &self.by_kind.get(kind)?.rules) {
             return self.watches.digest(id, &names);
         }
         summary::writers(&self.watches.view(id, &names)??)
@@ -277,15 +294,31 @@ impl Post {
     }
 }
 
-/// Lists the objects of a kind with our labels, and watches them.
-async fn join(watches: OwnWatches, kind: KindName, releases: String, labels: String, look: Look, id: OwnId) -> Joined {
-    let found = watches.kinds().resolve(Some(&kind.api_version), &kind.kind).await?;
-    let is_judged = summary::is_judged(&kind);
+fn is_judged(kind: &KindName, rules: &KindRules) -> bool {
+    summary::is_judged(kind) || !rules.is_empty()
+}
+
+/// The lens on the objects of a kind, and whether it needs more than their metadata.
+fn sights(kind: &KindName, look: Look, rules: &KindRules) -> (Lens, bool) {
+    let is_judged = is_judged(kind, rules);
     let lens = match look {
-        _ if is_judged => summary::lens(look),
+        _ if is_judged => summary::lens(look, rules.clone()),
         Look::Presence => Lens::presence(),
         Look::Writes => Lens::through("who wrote to an object", Arc::new(|object| Ok(fingerprint(object)))),
     };
+    (lens, is_judged)
+}
+
+/// Lists the objects of a kind with our labels, and watches them.
+async fn join(
+    watches: OwnWatches,
+    kind: KindName,
+    releases: String,
+    labels: String,
+    (lens, is_judged): (Lens, bool),
+    id: OwnId,
+) -> Joined {
+    let found = watches.kinds().resolve(Some(&kind.api_version), &kind.kind).await?;
     let selection = Selection {
         resource: found.resource,
         namespace: found.namespaced.then(|| kind.namespace.unwrap_or(releases)),

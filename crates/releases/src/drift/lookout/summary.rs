@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use addon_core::digest::Digest;
 use addon_core::object::ObjectView;
-use health_core::{Finding, State};
+use health_core::{Finding, State, webhook_services};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -14,16 +14,19 @@ use serde_json::{Value, json};
 use super::super::alteration::fingerprint;
 use super::kind_watches::Look;
 use super::releases::KindName;
+use super::rulebook::KindRules;
 use watches::lens::Lens;
 
 /// Kinds of Kubernetes that have no status. Of these only metadata is watched.
-const WITHOUT_STATUS: [(&str, &str); 18] = [
+const WITHOUT_STATUS: [(&str, &str); 20] = [
     ("", "ConfigMap"),
     ("", "Endpoints"),
     ("", "LimitRange"),
     ("", "PodTemplate"),
     ("", "Secret"),
     ("", "ServiceAccount"),
+    ("admissionregistration.k8s.io", "MutatingAdmissionPolicyBinding"),
+    ("admissionregistration.k8s.io", "ValidatingAdmissionPolicyBinding"),
     ("apps", "ControllerRevision"),
     ("coordination.k8s.io", "Lease"),
     ("discovery.k8s.io", "EndpointSlice"),
@@ -37,8 +40,9 @@ const WITHOUT_STATUS: [(&str, &str); 18] = [
     ("scheduling.k8s.io", "PriorityClass"),
     ("storage.k8s.io", "StorageClass"),
 ];
-/// The group of webhook configurations, which have no status either.
-const WEBHOOKS: &str = "admissionregistration.k8s.io";
+
+/// The sentence about a webhook configuration until the endpoints of its Services are known.
+const UNKNOWN_ENDPOINTS: &str = "the endpoints of its Services are not known yet";
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Summary {
@@ -51,23 +55,32 @@ struct Summary {
 /// Whether objects of a kind have a health of their own.
 pub(super) fn is_judged(kind: &KindName) -> bool {
     let group = kind.api_version.split_once('/').map_or("", |(group, _)| group);
-    group != WEBHOOKS && !WITHOUT_STATUS.contains(&(group, &kind.kind))
+    !WITHOUT_STATUS.contains(&(group, &kind.kind))
 }
 
 /// The lens that shows the summary of each object.
-pub(super) fn lens(look: Look) -> Lens {
+pub(super) fn lens(look: Look, rules: KindRules) -> Lens {
     let name = match look {
         Look::Presence => "the health of an object",
         Look::Writes => "the health of an object, and who wrote to it",
     };
+    // Lenses with the same name share their results.
+    let name = if rules.is_empty() {
+        name.to_owned()
+    } else {
+        format!("{name}, by {}", rules.digest())
+    };
     Lens::through(
-        name,
-        Arc::new(move |object| Ok(summarize(object, look, Timestamp::now()))),
+        &name,
+        Arc::new(move |object| Ok(summarize(object, look, &rules, Timestamp::now()))),
     )
 }
 
-fn summarize(object: &Value, look: Look, now: Timestamp) -> Value {
-    let finding = health_core::judge(object, now);
+fn summarize(object: &Value, look: Look, rules: &KindRules, now: Timestamp) -> Value {
+    let mut finding = rules.judge(object, now);
+    if finding.state == State::Current && !webhook_services(object).is_empty() {
+        finding = Finding::new(State::InProgress, UNKNOWN_ENDPOINTS);
+    }
     let summary = Summary {
         writers: match look {
             Look::Presence => Value::Null,
