@@ -100,6 +100,7 @@ pub async fn run(job: Job, tools: Arc<Tools>, cancel: CancellationToken) -> Fini
             vetting,
             maintenance,
             config,
+            unhealthy,
             ticket,
         } => {
             let wanted = sync::Wanted {
@@ -107,6 +108,7 @@ pub async fn run(job: Job, tools: Arc<Tools>, cancel: CancellationToken) -> Fini
                 asked: &asked,
                 maintenance,
                 config,
+                unhealthy,
             };
             let synced = async { sync::sync(tools.releases()?, &module, wanted, vetting, cancel).await };
             Finished::ReleaseSynced(ticket, Box::pin(synced).await)

@@ -28,6 +28,7 @@ mod bad_input {
     mod records;
     mod reload;
     mod requests;
+    mod returning;
     mod scripts;
     mod secrets;
     mod sources;

@@ -28,6 +28,7 @@ pub(crate) fn check(data: &[u8]) {
             | Mistake::Name { line, .. }
             | Mistake::SecondDocument { line }
             | Mistake::Replace { line, .. }
+            | Mistake::Rule { line, .. }
             | Mistake::NoField { line, .. }
             | Mistake::Duration { line, .. }
             | Mistake::Drift { line }

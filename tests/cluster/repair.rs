@@ -40,6 +40,7 @@ async fn kill_in_the_middle(world: &mut World, values: Value, history: &str) {
             asked: &asked,
             maintenance: Maintenance::Managed,
             config: ConfigTrace::Nothing,
+            unhealthy: None,
         };
         let cancel = CancellationToken::new();
         Box::pin(sync::sync(

@@ -145,6 +145,7 @@ impl World {
             asked: &asked,
             maintenance: self.maintenance,
             config: ConfigTrace::Nothing,
+            unhealthy: None,
         };
         Box::pin(sync::sync(self.releases(), &module, wanted, None, &self.cancel)).await
     }

@@ -5,32 +5,34 @@
 //! working on is left alone until no helm can be working on it any more.
 
 pub mod brake;
+mod intent;
 pub mod interception;
 pub mod kinds;
 mod likeness;
 pub mod records;
 pub mod refusal;
+pub mod returned;
 mod status;
 mod step;
 pub mod tenure;
 
 use std::collections::BTreeSet;
 use std::fmt;
-use std::ops::Not;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::digest::Digest;
 use crate::failure::{Class, Failure};
+pub use intent::{Intent, IntentKind};
 pub use likeness::Likeness;
 pub use status::Status;
 pub use step::{Reason, ReleaseStep};
 
 use brake::{Asked, Base, Held, Part};
 use records::{OtherHelm, Records};
-use tenure::{Holder, Tenure};
+use returned::{Returned, Unhealthy};
+use tenure::Tenure;
 
 /// The annotation by which helm names the release of an object.
 pub const RELEASE_NAME: &str = "meta.helm.sh/release-name";
@@ -122,62 +124,10 @@ pub struct Newest {
     pub held: Option<Held>,
     /// The digest of the deletions that a person has confirmed.
     pub confirmed: Option<String>,
-}
-
-/// The note about a helm child of ours. It is written before the child starts. It is taken back after the child has
-/// ended, but not necessarily at once. So the note about an ended child must never explain a revision that another
-/// program left.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Intent {
-    /// The action of the helm child.
-    pub kind: IntentKind,
-    /// The newest revision before the start of the helm child; 0 without a release.
-    pub revision_before: u32,
-    /// The digest of the helm child's inputs; empty for a removal.
-    #[serde(default)]
-    pub digest: String,
-    /// The time at which the helm child was started, in seconds since 1970.
-    pub started: u64,
-    /// Whether the child writes the time of its start on the revision that it begins. Children of older versions may
-    /// not.
-    #[serde(default, skip_serializing_if = "Not::not")]
-    pub marks: bool,
-    /// The time as leader in which the child was started; `None` without an election, or in a note of an older version.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub holder: Option<Holder>,
-}
-
-/// The two actions of a helm child.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum IntentKind {
-    /// Install or upgrade.
-    Upgrade,
-    /// Remove.
-    Uninstall,
-}
-
-impl Intent {
-    /// Whether this child left the unfinished revision. There are two other causes. If the child was killed before it
-    /// wrote anything, a person may have begun a revision of the same number. A person may also be removing the
-    /// revision that the child has finished.
-    fn explains(&self, newest: &Newest) -> bool {
-        match self.kind {
-            IntentKind::Upgrade => {
-                let is_marked = newest.begun.map_or(!self.marks, |begun| begun == self.started);
-                newest.revision == self.revision_before.saturating_add(1)
-                    && newest.status != Status::Uninstalling
-                    && is_marked
-            }
-            IntentKind::Uninstall => newest.revision == self.revision_before && newest.status == Status::Uninstalling,
-        }
-    }
-
-    /// Whether a failed child left no revision. `newest` is the number of the newest revision; `None`: there is no
-    /// release, or it cannot be read.
-    pub fn left_nothing(&self, newest: Option<u32>) -> bool {
-        newest.is_none_or(|newest| newest <= self.revision_before)
-    }
+    /// The last revision before this one whose objects did their work, if a return to it is wanted.
+    pub good: Option<u32>,
+    /// The note about an upgrade that was taken back, on this revision or on the last marked one.
+    pub returned: Option<Returned>,
 }
 
 /// Whether the objects of the deployed revision exist.
@@ -231,6 +181,8 @@ pub struct Facts {
     pub version: Option<String>,
     /// Whether the module is in maintenance: only people change its objects.
     pub unmanaged: bool,
+    /// The revision whose objects do not do their work, if the module wants to return from it.
+    pub unhealthy: Option<Unhealthy>,
     /// The newest revision; `None` if there is no release.
     pub newest: Option<Newest>,
     /// How the newest revision is known.
@@ -276,6 +228,7 @@ fn certain_step(facts: &Facts) -> ReleaseStep {
         | ReleaseStep::LookAtBase
         | ReleaseStep::Amend
         | ReleaseStep::Hold(_)
+        | ReleaseStep::Return { .. }
         | ReleaseStep::Upgrade(_)) => facts.left_to_another().map_or(step, ReleaseStep::Refuse),
         step => step,
     }
@@ -295,16 +248,11 @@ fn next_step(facts: &Facts) -> ReleaseStep {
     if newest.status.is_unfinished() {
         return repair_or_wait(facts, newest);
     }
-    match (facts.unmanaged, newest.unmanaged) {
-        // A failed revision is left alone, too: repeated attempts would be work on the objects.
-        (true, true) => {
-            return ReleaseStep::LeaveAlone {
-                revision: newest.revision,
-            };
-        }
-        (true, false) => return brake::upgrade(facts, newest, Reason::Yielded),
-        (false, true) => return brake::upgrade(facts, newest, Reason::TakenBack),
-        (false, false) => {}
+    if let Some(step) = of_maintenance(facts, newest) {
+        return step;
+    }
+    if let Some(step) = returned::step(facts, newest) {
+        return step;
     }
     match newest.status {
         Status::Deployed => {}
@@ -339,6 +287,19 @@ fn next_step(facts: &Facts) -> ReleaseStep {
             checksum: checksum.clone(),
         },
     )
+}
+
+/// The step of a release that people maintain, or that changes hands; `None` if it is and stays the operator's.
+fn of_maintenance(facts: &Facts, newest: &Newest) -> Option<ReleaseStep> {
+    match (facts.unmanaged, newest.unmanaged) {
+        // A failed revision is left alone, too: repeated attempts would be work on the objects.
+        (true, true) => Some(ReleaseStep::LeaveAlone {
+            revision: newest.revision,
+        }),
+        (true, false) => Some(brake::upgrade(facts, newest, Reason::Yielded)),
+        (false, true) => Some(brake::upgrade(facts, newest, Reason::TakenBack)),
+        (false, false) => None,
+    }
 }
 
 /// The step, if all objects exist. The rendering equals the deployed one, so an upgrade deletes nothing.

@@ -419,15 +419,16 @@ fn a_module_says_what_it_depends_on() {
             &["line 1: dependsOn[0] should be the name of a module, or {name: …, until: ready}, but is a map"],
         ),
         (
-            "health: {timeout: 90s, ignore: [{kind: Job}, {kind: Deployment, name: a}]}",
+            "health: {timeout: 90s, onFailure: return, ignore: [{kind: Job}, {kind: Deployment, name: a}]}",
             &[],
             &[],
         ),
         (
-            "health: {timeout: 0s, retries: 3}",
+            "health: {timeout: 0s, retries: 3, onFailure: rollback}",
             &[],
             &[
-                "line 1: unknown field health.retries; there are timeout, ignore, rules",
+                "line 1: health.onFailure should be keep or return, but is a text",
+                "line 1: unknown field health.retries; there are timeout, ignore, rules, onFailure",
                 "line 1: health.timeout should be a time above zero, such as 90s or 5m",
             ],
         ),

@@ -48,9 +48,10 @@ pub fn guard<'a>(chart: &Path, versions: impl IntoIterator<Item = &'a str>, tmp:
     copy(chart, guarded.path(), |_| true)?;
     let file = guarded.path().join(GUARD);
     fs::create_dir_all(file.parent().unwrap_or(guarded.path()))?;
-    let versions: String = versions.into_iter().map(|version| format!(" {version:?}")).collect();
+    let versions: Vec<String> = versions.into_iter().map(|version| format!("{version:?}")).collect();
+    let versions = versions.join(" ");
     let template = format!(
-        "{{{{- range list{versions} }}}}{{{{- if not ($.Capabilities.APIVersions.Has .) }}}}\
+        "{{{{- range list {versions} }}}}{{{{- if not ($.Capabilities.APIVersions.Has .) }}}}\
          {{{{- fail (printf \"{FEWER_APIS}: %s is missing\" .) }}}}{{{{- end }}}}{{{{- end }}}}\n"
     );
     fs::write(file, template)?;

@@ -262,6 +262,38 @@ impl Helm {
         })
     }
 
+    /// Rolls the release back to an earlier revision, as a new revision.
+    pub async fn rollback(
+        &self,
+        release: &str,
+        to: u32,
+        kubeconfig: Option<&Path>,
+        env: &[(OsString, OsString)],
+        cancel: &CancellationToken,
+    ) -> Result<(), HelmError> {
+        self.version().await?;
+        let timeout = format!("{}s", self.options.timeout.as_secs().max(1));
+        let (to, history_max) = (to.to_string(), self.options.history_max.to_string());
+        let args = [
+            "rollback",
+            release,
+            &to,
+            "--namespace",
+            &self.options.namespace,
+            "--timeout",
+            &timeout,
+            "--history-max",
+            &history_max,
+        ];
+        let args = args.map(OsString::from).into();
+        let finished = self.run(args, kubeconfig, env, self.deadline(), cancel).await?;
+        if finished.exit.is_success() {
+            Ok(())
+        } else {
+            Err(failed("roll back", release, &finished, self.spawner.secrets(), ""))
+        }
+    }
+
     /// Removes the release with its history; its helm hooks run. A missing release is a failure, so the caller checks
     /// first. With the flag that ignores a missing release, helm would take any error of reading the history for it.
     pub async fn uninstall(

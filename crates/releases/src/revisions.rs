@@ -10,6 +10,7 @@ pub mod hook_run;
 pub mod marks;
 pub mod missed;
 pub mod records;
+pub mod returning;
 pub mod unserved;
 pub mod upgrades;
 pub mod vanishing;
@@ -33,7 +34,7 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use kube::core::PartialObjectMeta;
 use serde_json::{Value, json};
-use upgrades::{CONFIRMED, GLOBAL, HELD, REFUSED, REPLACEABLE, SECTION, replaceable};
+use upgrades::{CONFIRMED, GLOBAL, GOOD, HELD, REFUSED, REPLACEABLE, RETURNED, SECTION, replaceable};
 
 /// The label with the rendering's checksum. Its name is the original's, so that each program recognises the releases of
 /// the other.
@@ -112,9 +113,11 @@ pub async fn newest_revision(cluster: &Cluster, release: &str) -> Result<Option<
         None => with_hidden(cluster, release, revisions(cluster, history.limit(PAGE)).await?).await?,
     };
     let tags: Vec<Tag> = revisions.iter().map(|revision| revision.tag.clone()).collect();
+    let returned = returning::note_of(revisions.iter().map(|revision| &revision.newest));
     let mut newest = revisions.into_iter().max_by_key(|revision| revision.newest.revision);
     if let Some(newest) = &mut newest {
         newest.is_doubtful = is_doubtful(release, &tags);
+        newest.newest.returned = returned;
     }
     if let Some(revision) = newest.as_mut().filter(|revision| !revision.newest.ours)
         && let Some(checksum) = old_checksum(cluster, revision).await?
@@ -353,6 +356,8 @@ impl Revision {
             begun: label(BEGUN).and_then(|text| text.parse().ok()),
             held: annotation(HELD).and_then(|text| serde_json::from_str(&text).ok()),
             confirmed: annotation(CONFIRMED),
+            good: annotation(GOOD).and_then(|text| text.parse().ok()),
+            returned: annotation(RETURNED).and_then(|text| serde_json::from_str(&text).ok()),
         };
         let (objects, config) = (annotation(OBJECTS), label(CONFIG).map(str::to_owned));
         let asked = label(SECTION).zip(label(GLOBAL)).map(|(section, global)| Asked {

@@ -18,6 +18,7 @@ mod remarks;
 mod removal;
 pub mod render;
 mod replacement;
+mod returning;
 mod source;
 mod wanted;
 mod withdrawal;
@@ -28,6 +29,7 @@ use std::mem;
 use std::sync::Arc;
 
 use addon_core::failure::{Class, Failure};
+use addon_core::module::health::OnFailure;
 use addon_core::operator::event::{SyncAction, Synced};
 use addon_core::release::brake::Asked;
 use addon_core::release::records::Records;
@@ -76,6 +78,8 @@ pub async fn sync(
     };
     let source = Source::new(chart, &files.dir, &values);
     let mut sync = Sync::begin(tools, module, source, asked, wanted.maintenance, wanted.config, cancel).await?;
+    sync.facts.unhealthy = wanted.unhealthy;
+    sync.returns = files.health.on_failure == OnFailure::Return;
     let outcome = tools.ground.explained(Box::pin(sync.run()).await, cancel).await;
     if outcome.is_err() {
         // The cause may be an outdated list of kinds or an account's old token.
@@ -104,6 +108,8 @@ struct Sync<'a> {
     labels: BTreeMap<String, String>,
     /// The ConfigMap's values for the module.
     config: ConfigTrace,
+    /// Whether the module returns from revisions whose objects do not do their work.
+    returns: bool,
     acting: OnceCell<Acting<'a>>,
     apis: Arc<Apis>,
     revision: Option<Revision>,
@@ -146,6 +152,7 @@ impl<'a> Sync<'a> {
             chart,
             labels,
             config,
+            returns: false,
             acting: OnceCell::new(),
             apis,
             revision: None,
@@ -227,6 +234,8 @@ impl<'a> Sync<'a> {
                     Outcome::Blocked(immutable) => self.make_way(&immutable).await?,
                 }
             }
+            ReleaseStep::Return { note, to } => self.take_back(note, to).await?,
+            ReleaseStep::StayBack(note) => return Err(note.failure(&self.facts.release)),
             ReleaseStep::Hold(held) => return Err(unless(cancel, self.hold(&held)).await?),
             ReleaseStep::Refuse(failure) => return Err(failure),
         }
@@ -301,9 +310,9 @@ impl<'a> Sync<'a> {
         }
     }
 
-    fn intent(&self, revision_before: u32, started: u64) -> Intent {
+    fn intent(&self, kind: IntentKind, revision_before: u32, started: u64) -> Intent {
         Intent {
-            kind: IntentKind::Upgrade,
+            kind,
             revision_before,
             digest: self.facts.inputs.clone(),
             started,
@@ -323,7 +332,8 @@ impl<'a> Sync<'a> {
         let revision_before = self.facts.newest.as_ref().map_or(0, |newest| newest.revision);
         unless(self.cancel, self.acting()).await?;
         let started = now();
-        let intent = self.intent(revision_before, started);
+        let intent = self.intent(IntentKind::Upgrade, revision_before, started);
+        let good = self.good().await;
         let labels = self.labels_of_new(started);
         let ready = self.chart.ready_for_upgrade(tools, release, &self.apis);
         let (chart, values) = unless(self.cancel, ready).await?;
@@ -363,7 +373,7 @@ impl<'a> Sync<'a> {
             }
         };
         self.hold.torn = false;
-        self.mark_upgraded(&upgraded).await?;
+        self.mark_upgraded(&upgraded, good).await?;
         self.manifest = upgraded.manifest;
         saved_state::note_end(&tools.ground.cluster, recorded);
         Ok(Outcome::Upgraded(Synced {

@@ -18,8 +18,30 @@ pub struct HealthSettings {
     pub ignore: BTreeSet<Ignored>,
     /// The rules for objects of kinds whose status says it in another way.
     pub rules: Rules,
+    /// What follows from an upgrade after which the objects do not do their work.
+    pub on_failure: OnFailure,
     /// The modules of `dependsOn` whose success is enough: their health does not count.
     pub until_ready: BTreeSet<ModuleName>,
+}
+
+/// What follows from an upgrade after which the objects of a module do not do their work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnFailure {
+    /// The revision stays.
+    Keep,
+    /// The objects of the last healthy revision come back.
+    Return,
+}
+
+impl OnFailure {
+    /// Reads a value.
+    pub fn parse(word: &str) -> Option<Self> {
+        match word {
+            "keep" => Some(Self::Keep),
+            "return" => Some(Self::Return),
+            _ => None,
+        }
+    }
 }
 
 /// Objects that do not count for the health of their module.
@@ -37,6 +59,7 @@ impl Default for HealthSettings {
             timeout: TIMEOUT,
             ignore: BTreeSet::new(),
             rules: Rules::default(),
+            on_failure: OnFailure::Keep,
             until_ready: BTreeSet::new(),
         }
     }

@@ -26,6 +26,7 @@ use crate::hook::context::BindingContext;
 use crate::module::Edition;
 use crate::module::outline::ValuesFiles;
 use crate::release::ConfigTrace;
+use crate::release::returned::Unhealthy;
 use crate::review::reply::Reply;
 use crate::review::routes::Routes;
 use crate::values::section::Maintenance;
@@ -162,6 +163,8 @@ pub enum Job {
         maintenance: Maintenance,
         /// The trace of the ConfigMap, which is written to the release.
         config: ConfigTrace,
+        /// The revision whose objects do not do their work, if the module returns from it.
+        unhealthy: Option<Unhealthy>,
         /// The ticket of this job.
         ticket: Ticket<AtHead>,
     },

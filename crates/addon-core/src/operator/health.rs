@@ -13,6 +13,7 @@ use serde::Serialize;
 
 use super::effect::HealthNews;
 use super::query::Waiting;
+use crate::release::returned::Unhealthy;
 
 /// The time for which a failure must last before it counts.
 const LASTS: Duration = Duration::from_secs(5);
@@ -92,6 +93,8 @@ struct Known {
     last: Health,
     /// Whether people were told that the module is unhealthy.
     told: bool,
+    /// Whether the module became unhealthy, and no run has been asked for since.
+    is_to_leave: bool,
 }
 
 impl Known {
@@ -105,6 +108,7 @@ impl Known {
             timeout,
             last: Health::Unknown,
             told: false,
+            is_to_leave: false,
         }
     }
 
@@ -206,6 +210,33 @@ impl Healths {
         known.is_some_and(|known| known.is_by_upgrade && known.health(now) > Health::Healthy)
     }
 
+    /// The revision of a module whose objects do not do their work.
+    pub(super) fn unhealthy(&self, module: &ModuleName, now: Tick) -> Option<Unhealthy> {
+        let known = self
+            .0
+            .get(module)
+            .filter(|known| known.health(now) == Health::Unhealthy)?;
+        Some(Unhealthy {
+            revision: known.seen.as_ref()?.0,
+            sentence: known.sentence()?.to_owned(),
+        })
+    }
+
+    /// The modules that became unhealthy, and for which no run was asked for since.
+    pub(super) fn to_leave(&self) -> impl Iterator<Item = &ModuleName> {
+        self.0
+            .iter()
+            .filter(|(_, known)| known.is_to_leave)
+            .map(|(module, _)| module)
+    }
+
+    /// Notes that a run was asked for.
+    pub(super) fn leaves(&mut self, module: &ModuleName) {
+        if let Some(known) = self.0.get_mut(module) {
+            known.is_to_leave = false;
+        }
+    }
+
     /// The changes of health since the last look, each with the news for people, if it is any.
     pub(super) fn turns(&mut self, now: Tick) -> Vec<Option<HealthNews>> {
         let turned = self.0.iter_mut().filter_map(|(module, known)| {
@@ -214,6 +245,7 @@ impl Healths {
                 return None;
             }
             known.last = health;
+            known.is_to_leave = health == Health::Unhealthy;
             let unhealthy = match health {
                 Health::Unhealthy if !known.told => Some(known.sentence().unwrap_or_default().to_owned()),
                 Health::Healthy if known.told => None,

@@ -18,8 +18,10 @@ use super::policy::Mode;
 use super::query::FailingTask;
 use super::task::{Entry, HookTask, Lane};
 use crate::module::graph;
+use crate::module::health::OnFailure;
 use crate::module::lifecycle::Facts;
 use crate::queue::State;
+use crate::release::returned::Unhealthy;
 use crate::values::section::Maintenance;
 use crate::values::{Globals, HookDocument};
 
@@ -224,6 +226,13 @@ impl<'a> Survey<'a> {
             head.is_active() || deletes(head) || run && head.begun
         };
         !self.of.lanes.head(&lane).is_some_and(busy) && !self.of.lanes.behind_head(&lane).any(deletes)
+    }
+
+    /// The revision that a module leaves because its objects do not do their work.
+    pub(super) fn unhealthy_to_leave(&self, name: &ModuleName) -> Option<Unhealthy> {
+        let unit = self.of.modules.get(name)?;
+        let returns = unit.found().health.on_failure == OnFailure::Return;
+        returns.then(|| self.of.healths.unhealthy(name, self.of.cx.now.tick))?
     }
 
     /// The first run of this monitor, if it is at the head of its queue.

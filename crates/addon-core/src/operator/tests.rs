@@ -592,6 +592,11 @@ fn words(job: &Job) -> String {
         Job::StartMonitors { hook, .. } => format!("{} watch", hook_words(hook)),
         Job::RunHook(run, _) => format!("{} {}", hook_words(&run.hook), run.labels.cause),
         Job::RunEnabledScript { module, .. } => format!("{module} enabled?"),
+        Job::SyncRelease {
+            module,
+            unhealthy: Some(unhealthy),
+            ..
+        } => format!("{module} sync away from {}", unhealthy.revision),
         Job::SyncRelease { module, .. } => format!("{module} sync"),
         Job::DeleteRelease { release, .. } => format!("{release} delete"),
         Job::SaveConfig { key, .. } => format!("save {key}"),

@@ -4,6 +4,7 @@ use std::fmt;
 
 use super::Status;
 use super::brake::Held;
+use super::returned::Returned;
 use crate::failure::Failure;
 
 /// The next step of bringing a release to its wanted state.
@@ -51,6 +52,15 @@ pub enum ReleaseStep {
     },
     /// Let helm install or upgrade the release.
     Upgrade(Reason),
+    /// Take the upgrade back: note this, and let helm roll back.
+    Return {
+        /// The note.
+        note: Returned,
+        /// The revision whose objects come back.
+        to: u32,
+    },
+    /// Do nothing: the upgrade was taken back, and its inputs are still the same.
+    StayBack(Returned),
     /// Wait for a person's confirmation: the upgrade would delete objects without a request of people.
     Hold(Held),
     /// Do not run helm yet, for the given reason.
@@ -66,6 +76,8 @@ pub enum Reason {
     Last(Status),
     /// The last attempt left no revision, and may have changed some objects.
     Torn,
+    /// A person wants an upgrade to be tried again that was taken back.
+    Again,
     /// The chart renders other objects.
     Changed,
     /// The named object of the release is missing.
@@ -82,6 +94,7 @@ impl fmt::Display for Reason {
             Self::NotInstalled => f.write_str("not installed"),
             Self::Last(status) => write!(f, "last revision is {status}"),
             Self::Torn => f.write_str("the last helm failed and left no revision"),
+            Self::Again => f.write_str("a person lets it be tried again"),
             Self::Changed => f.write_str("rendering changed"),
             Self::Absent(object) => write!(f, "{object} is absent"),
             Self::Yielded => f.write_str("enters maintenance mode"),

@@ -1,4 +1,7 @@
+use super::tenure::Holder;
 use super::*;
+
+mod returning;
 
 const STARTED: u64 = 1_000_000;
 const TIMEOUT: Duration = Duration::from_mins(20);
@@ -14,6 +17,8 @@ fn newest(status: Status) -> Newest {
         begun: Some(STARTED),
         held: None,
         confirmed: None,
+        good: None,
+        returned: None,
     }
 }
 
@@ -24,6 +29,7 @@ fn facts(newest: Option<Newest>) -> Facts {
         asked: asked("as ever"),
         version: Some("0.1.0".to_owned()),
         unmanaged: false,
+        unhealthy: None,
         newest,
         known: Known::Read,
         records: Records::Examined,

@@ -180,6 +180,7 @@ fn sync(step: &SimStep<'_>, job: &Job) -> Result<(), Violation> {
         module,
         values,
         asked: _,
+        unhealthy: _,
         vetting,
         maintenance,
         config: _,

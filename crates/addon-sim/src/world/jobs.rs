@@ -219,6 +219,7 @@ impl World {
                 vetting,
                 maintenance,
                 config,
+                unhealthy: _,
                 ticket,
             } => {
                 let (values, asked) = (document(&values), document(&asked));

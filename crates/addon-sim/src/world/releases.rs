@@ -95,6 +95,8 @@ impl Release {
             begun: None,
             held: self.held.clone(),
             confirmed: self.confirmed.clone(),
+            good: None,
+            returned: None,
         }
     }
 
@@ -190,6 +192,7 @@ impl World {
             },
             version: None,
             unmanaged: false,
+            unhealthy: None,
             newest: None,
             known: Known::Read,
             records: Records::Examined,

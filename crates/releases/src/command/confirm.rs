@@ -4,6 +4,7 @@
 use addon_core::failure::Failure;
 use addon_core::release::brake::Held;
 use addon_core::release::refusal::{NotAllowed, Refused};
+use addon_core::release::returned::Returned;
 use command::Hinted;
 use command::edit::EditError;
 use command::reach;
@@ -34,6 +35,8 @@ pub(crate) enum Reason {
     Deletions(Held),
     /// It would change a field that nobody can change.
     Field(Refused),
+    /// Its objects did not do their work, so it was taken back.
+    Returned(Returned),
 }
 
 /// Why a held upgrade cannot go on.
@@ -45,12 +48,16 @@ pub(super) enum ConfirmError {
     Several(Replaceable),
     #[error("no object is let go")]
     NotAllowed(#[from] NotAllowed),
-    #[error("the upgrade of module '{module}' is held for a field that nobody can change, which no confirmation cures")]
+    #[error(
+        "the upgrade of module '{module}' is not held for objects that it would delete, so no confirmation cures it"
+    )]
     NoDeletions { module: String, failure: Failure },
     #[error(
         "the upgrade of module '{module}' is held because of objects that it would delete, which no replacement cures"
     )]
     NoField { module: String },
+    #[error("the upgrade of module '{module}' was not taken back")]
+    NotTakenBack { module: String },
     #[error(transparent)]
     Edit(#[from] EditError),
     #[error("no upgrade of module '{module}' is held")]
@@ -62,8 +69,8 @@ impl Hinted for ConfirmError {
         match self {
             Self::Name(_) | Self::Several(_) | Self::NotAllowed(_) => Vec::new(),
             Self::NoDeletions { failure, .. } => failure.hints.clone(),
-            Self::NoField { module } => vec![format!(
-                "`addon-operator module upgrade {module}` shows the objects, `--confirm` lets it delete them"
+            Self::NoField { module } | Self::NotTakenBack { module } => vec![format!(
+                "`addon-operator module upgrade {module}` shows the reason for which it is held, and the way on"
             )],
             Self::Edit(error) => error.hints(),
             Self::NothingHeld { module } => vec![format!(
@@ -82,7 +89,10 @@ impl HeldUpgrade {
             return Ok(None);
         };
         let deletions = revision.newest.held.clone().map(Reason::Deletions);
-        let reason = deletions.or_else(|| revision.refused.clone().map(Reason::Field));
+        let returned = revision.newest.returned.clone().filter(|note| note.kept.is_none());
+        let reason = deletions
+            .or_else(|| revision.refused.clone().map(Reason::Field))
+            .or_else(|| returned.map(Reason::Returned));
         Ok(reason.map(|reason| Self {
             reason,
             revision,
@@ -106,10 +116,8 @@ impl HeldUpgrade {
                 }
                 lines.join("\n")
             }
-            Reason::Field(refused) => {
-                let failure = refused.failure(module);
-                format!("{}\n  {}", failure.report, failure.hints.join("\n  "))
-            }
+            Reason::Field(refused) => whole(&refused.failure(module)),
+            Reason::Returned(note) => whole(&note.failure(module)),
         }
     }
 
@@ -117,10 +125,8 @@ impl HeldUpgrade {
     pub(crate) fn confirm(&self) -> Result<(), ConfirmError> {
         match &self.reason {
             Reason::Deletions(held) => self.write(upgrades::allow(&self.cluster, &self.revision, held)),
-            Reason::Field(refused) => Err(ConfirmError::NoDeletions {
-                module: self.revision.release.clone(),
-                failure: refused.failure(&self.revision.release),
-            }),
+            Reason::Field(refused) => Err(self.no_deletions(refused.failure(&self.revision.release))),
+            Reason::Returned(note) => Err(self.no_deletions(note.failure(&self.revision.release))),
         }
     }
 
@@ -136,10 +142,31 @@ impl HeldUpgrade {
         self.write(upgrades::allow_replacement(&self.cluster, &self.revision, &named))
     }
 
+    /// Lets the upgrade be tried again that was taken back.
+    pub(crate) fn again(&self) -> Result<(), ConfirmError> {
+        let Reason::Returned(note) = &self.reason else {
+            return Err(ConfirmError::NotTakenBack {
+                module: self.revision.release.clone(),
+            });
+        };
+        let again = true;
+        let note = Returned { again, ..note.clone() };
+        self.write(upgrades::note_returned(&self.cluster, &self.revision, &note))
+    }
+
+    fn no_deletions(&self, failure: Failure) -> ConfirmError {
+        let module = self.revision.release.clone();
+        ConfirmError::NoDeletions { module, failure }
+    }
+
     fn write(&self, note: impl Future<Output = Result<(), RequestError>>) -> Result<(), ConfirmError> {
         let written = self.runtime.block_on(note);
         Ok(written.map_err(|error| EditError::Cluster(Failure::from(error)))?)
     }
+}
+
+fn whole(failure: &Failure) -> String {
+    format!("{}\n  {}", failure.report, failure.hints.join("\n  "))
 }
 
 /// The objects that a person has named, one by one.

@@ -18,6 +18,9 @@ pub struct Upgrade {
     /// Let the next upgrade delete this object and make it anew, because nobody can change a field of it; may be repeated
     #[arg(long, value_name = "KIND/NAME", conflicts_with = "confirm")]
     replace: Vec<String>,
+    /// Let the upgrade be tried again that was taken back because its objects did not do their work
+    #[arg(long, conflicts_with_all = ["confirm", "replace"])]
+    again: bool,
 }
 
 impl Upgrade {
@@ -26,14 +29,21 @@ impl Upgrade {
             module,
             confirm,
             replace,
+            again,
         } = self;
         let args = target.start_args(None);
         let Some(upgrade) = HeldUpgrade::find(&args, caller.environment, &module)? else {
-            if confirm || !replace.is_empty() {
+            if confirm || again || !replace.is_empty() {
                 return Err(ConfirmError::NothingHeld { module }.into());
             }
             return print(&format!("No upgrade of module '{module}' is held"));
         };
+        if again {
+            upgrade.again()?;
+            return print(&format!(
+                "The upgrade of module '{module}' is tried again: the module's next try does it"
+            ));
+        }
         if !replace.is_empty() {
             upgrade.replace(&replace)?;
             let named = replace.join(", ");

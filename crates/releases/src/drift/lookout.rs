@@ -82,6 +82,8 @@ struct Inner {
     questions: Questions,
     /// The channel for the news that revisions or their objects became known.
     changed: watch::Sender<()>,
+    /// The channel for the news that a health was told.
+    told: watch::Sender<()>,
 }
 
 impl Lookout {
@@ -96,6 +98,7 @@ impl Lookout {
             quarrels: Mutex::default(),
             questions: Questions::default(),
             changed: watch::Sender::default(),
+            told: watch::Sender::default(),
         }))
     }
 

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 
 use addon_core::release::brake::Asked;
+use addon_core::release::returned::Returned;
 use addon_core::release::{ConfigTrace, Status};
 use kube_access::Cluster;
 use kube_access::error::RequestError;
 use serde_json::json;
 
-use super::upgrades::{GLOBAL, SECTION, holding};
+use super::upgrades::{GLOBAL, GOOD, RETURNED, SECTION, holding};
 use super::{BEGUN, CHECKSUM, CONFIG, INPUTS, MAINTENANCE, OBJECTS, REMARKS, Revision, secret_name};
 use crate::revisions;
 
@@ -29,6 +30,10 @@ pub struct Marks {
     pub unmanaged: bool,
     /// The digest of the ConfigMap's values for the release's module.
     pub config: ConfigTrace,
+    /// The last revision before this one whose objects did their work, if the module may return to it.
+    pub good: Option<u32>,
+    /// The note about the upgrade that this revision took back.
+    pub returned: Option<Returned>,
 }
 
 /// The labels of a release.
@@ -68,12 +73,16 @@ pub async fn mark(cluster: &Cluster, release: &str, revision: u32, marks: &Marks
         remarks,
         unmanaged,
         config,
+        good,
+        returned,
     } = marks;
     let labels = labels(Some(checksum), asked, *unmanaged, *config);
     // The revision is up to date, so no upgrade is held.
     let mut annotations = holding(json!({}));
     annotations[INPUTS] = json!(inputs);
     annotations[OBJECTS] = json!(objects);
+    annotations[GOOD] = json!(good.map(|good| good.to_string()));
+    annotations[RETURNED] = json!(returned.as_ref().map(|note| json!(note).to_string()));
     let remarks = Some(remarks).filter(|remarks| !remarks.is_empty());
     annotations[REMARKS] = json!(remarks.map(|remarks| json!(remarks).to_string()));
     let metadata = json!({"labels": labels, "annotations": annotations});

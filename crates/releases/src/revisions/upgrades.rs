@@ -6,6 +6,7 @@
 use addon_core::release::Status;
 use addon_core::release::brake::{Asked, Held};
 use addon_core::release::refusal::Refused;
+use addon_core::release::returned::Returned;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use kube::api::ListParams;
@@ -33,6 +34,11 @@ pub const CONFIRMED: &str = "addon-operator/confirmed";
 pub const REFUSED: &str = "addon-operator/refused";
 /// The annotation with the objects that the next upgrade may replace, because a person permits it; joined by commas.
 pub const REPLACEABLE: &str = "addon-operator/replaceable";
+
+/// The annotation with the last revision whose objects did their work.
+pub const GOOD: &str = "addon-operator/good";
+/// The annotation with the note about an upgrade that was taken back.
+pub const RETURNED: &str = "addon-operator/returned";
 
 /// The revision that helm would upgrade from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -143,6 +149,12 @@ pub async fn note_asked(cluster: &Cluster, revision: &Revision, asked: &Asked) -
     )
     .await
     .map(drop)
+}
+
+/// Notes on the revision that its upgrade is taken back, or is to be tried again.
+pub async fn note_returned(cluster: &Cluster, revision: &Revision, note: &Returned) -> Result<(), RequestError> {
+    let note = serde_json::to_string(note).ok();
+    annotate(cluster, revision, &json!({RETURNED: note})).await
 }
 
 async fn annotate(cluster: &Cluster, revision: &Revision, annotations: &Value) -> Result<(), RequestError> {

@@ -64,6 +64,8 @@ mod tests {
                 begun: None,
                 held: None,
                 confirmed: None,
+                good: None,
+                returned: None,
             },
             objects: None,
             asked: None,

@@ -65,7 +65,12 @@ async fn of_module(
     unless(cancel, sync.observe()).await?;
     match release::decide(&sync.facts) {
         // The inputs are unchanged. Missing objects are restored by the release's own run.
-        ReleaseStep::LookAtObjects | ReleaseStep::Keep { .. } => return Ok(()),
+        ReleaseStep::LookAtObjects
+        | ReleaseStep::Keep { .. }
+        | ReleaseStep::Return { .. }
+        | ReleaseStep::StayBack(_) => {
+            return Ok(());
+        }
         // No webhooks are published for a release that is refused.
         ReleaseStep::Refuse(failure) => return Err(failure),
         ReleaseStep::Hold(held) => return Err(held.failure(module.as_str())),

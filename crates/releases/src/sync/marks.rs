@@ -62,6 +62,8 @@ impl Sync<'_> {
             remarks: self.remarks_on(&self.manifest),
             unmanaged: self.facts.unmanaged,
             config: self.config,
+            good: revision.newest.good,
+            returned: None,
         };
         let cluster = &self.tools.ground.cluster;
         revisions::marks::mark(cluster, &revision.release, revision.newest.revision, &marks).await?;
@@ -89,7 +91,7 @@ impl Sync<'_> {
 
     /// Writes the marks on the deployed revision. If they cannot be written, the next sync only has more work. It is an
     /// error if the revision is not deployed: helm ends well even if its last write was refused.
-    pub(super) async fn mark_upgraded(&self, upgraded: &helm::Upgraded) -> Result<(), Failure> {
+    pub(super) async fn mark_upgraded(&self, upgraded: &helm::Upgraded, good: Option<u32>) -> Result<(), Failure> {
         let (cluster, release) = (&self.tools.ground.cluster, self.facts.release.as_str());
         let remarks = self.remarks_on(&upgraded.manifest);
         self.warn_of(&remarks);
@@ -111,6 +113,8 @@ impl Sync<'_> {
                 remarks: remarks.clone(),
                 unmanaged: self.facts.unmanaged,
                 config: self.config,
+                good,
+                returned: None,
             };
             revisions::marks::mark(cluster, release, upgraded.revision, &marks)
                 .await

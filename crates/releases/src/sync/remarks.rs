@@ -2,6 +2,7 @@
 
 use addon_core::operator::event::SyncAction;
 use addon_core::release::interception;
+use addon_core::release::returned::Returned;
 use tracing::warn;
 
 use super::Sync;
@@ -30,7 +31,10 @@ impl Sync<'_> {
     /// revision.
     pub(super) fn remarks(&self, action: SyncAction) -> Vec<String> {
         match (action, &self.revision) {
-            (SyncAction::Unchanged, Some(revision)) => revision.remarks.clone(),
+            (SyncAction::Unchanged, Some(revision)) => {
+                let kept = revision.newest.returned.as_ref().and_then(Returned::remark);
+                revision.remarks.iter().cloned().chain(kept).collect()
+            }
             (SyncAction::Unchanged, None) => Vec::new(),
             (SyncAction::Recorded | SyncAction::Upgraded, _) => self.remarks_on(&self.manifest),
         }

@@ -184,6 +184,7 @@ pub(super) fn facts(release: &str, helm_timeout: Duration) -> Facts {
         asked: Asked::default(),
         version: None,
         unmanaged: false,
+        unhealthy: None,
         newest: None,
         known: Known::Read,
         records: Records::Unread,

@@ -2,12 +2,13 @@
 
 use addon_core::failure::{Class, Failure};
 use addon_core::release::ConfigTrace;
+use addon_core::release::returned::Unhealthy;
 use addon_core::values::HookDocument;
 use addon_core::values::section::Maintenance;
 use addon_core::values::vetted::Vetting;
 
 /// The release as it is wanted.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Wanted<'a> {
     /// The effective values, for helm.
     pub values: &'a HookDocument,
@@ -17,6 +18,8 @@ pub struct Wanted<'a> {
     pub maintenance: Maintenance,
     /// The state of the ConfigMap from which the values were computed.
     pub config: ConfigTrace,
+    /// The revision whose objects do not do their work, if the module returns from it.
+    pub unhealthy: Option<Unhealthy>,
 }
 
 /// Validates the values for helm: values that violate their schema must never reach helm.

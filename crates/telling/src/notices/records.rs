@@ -240,7 +240,7 @@ pub(super) fn module_failed(module: &ModuleName, step: &str, failure: &Failure, 
             module = module.as_str(),
             reason = failure.report,
             hint = hint(failure),
-            "Upgrade is held. It goes on when it takes nothing away, or when a person allows it."
+            "Upgrade is held. It goes on when the reason is gone, or when a person allows it."
         );
         return;
     }

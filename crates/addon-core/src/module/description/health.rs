@@ -10,7 +10,7 @@ use serde::Deserialize as _;
 use serde_json::{Map, Value};
 
 use super::{Description, HEALTH, Mistake};
-use crate::module::health::Ignored;
+use crate::module::health::{Ignored, OnFailure};
 
 const RULE: &str = "a rule as {apiVersion: …, kind: …} with one or more of current, inProgress and failed";
 
@@ -53,11 +53,15 @@ impl Description {
                     None => self.mistakes.push(Mistake::Duration { line, field: path }),
                 },
                 "ignore" => self.take_ignored(line, &path, value),
+                "onFailure" => match value.as_str().and_then(OnFailure::parse) {
+                    Some(on_failure) => self.health.on_failure = on_failure,
+                    None => self.wrong(line, path, "keep or return", value),
+                },
                 "rules" => self.take_rules(line, &path, value),
                 _ => self.mistakes.push(Mistake::NoField {
                     line,
                     field: path,
-                    fields: "timeout, ignore, rules",
+                    fields: "timeout, ignore, rules, onFailure",
                 }),
             }
         }

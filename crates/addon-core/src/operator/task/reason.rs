@@ -72,6 +72,8 @@ pub(in crate::operator) enum RunReason {
     ObjectAltered,
     /// The module's release is not `deployed` any more.
     UnexpectedStatus,
+    /// The objects of the release do not do their work, and the module returns from such a revision.
+    Unhealthy,
 }
 
 impl fmt::Display for RunReason {
@@ -88,6 +90,7 @@ impl fmt::Display for RunReason {
             Self::ObjectAbsent => "AbsentHelmResourcesDetected",
             Self::ObjectAltered => "AlteredHelmResourcesDetected",
             Self::UnexpectedStatus => "HelmReleaseUnexpectedStatus",
+            Self::Unhealthy => "ModuleUnhealthy",
         })
     }
 }

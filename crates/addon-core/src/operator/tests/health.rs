@@ -1,6 +1,7 @@
 //! The health of modules: what holds others up, for how long, and what people are told.
 
 use super::*;
+use crate::module::health::{OnFailure, TIMEOUT};
 use crate::operator::effect::HealthNews;
 use crate::operator::health::{Health, HealthSight, Seen};
 
@@ -217,4 +218,44 @@ fn a_report_that_comes_before_the_files_of_its_module_is_kept() {
     world.handle(sight("db", 1, Seen::Healthy));
     let mut world = world.start();
     assert!(world.take_log().contains(&"app sync".to_owned()));
+}
+
+/// The world in which the module `db` returns from an unhealthy revision, or keeps it.
+fn returning(on_failure: OnFailure) -> World {
+    let mut db = module(10, "db");
+    db.health.on_failure = on_failure;
+    let mut world = World::new(vec![db, module(10, "other")]);
+    world.operator = Operator::new(1, policy());
+    world.ill.insert("db".to_owned());
+    world.start()
+}
+
+#[test]
+fn a_module_runs_once_to_leave_an_unhealthy_revision() {
+    let mut world = returning(OnFailure::Return);
+    world.take_log();
+    world.on_its_way("db");
+    world.pass(SECOND * 299);
+    assert!(world.take_log().is_empty());
+    world.pass(SECOND * 2);
+    assert_eq!(world.take_log(), ["db sync away from 1"]);
+    world.pass(SECOND * 298);
+    assert!(
+        world.take_log().is_empty(),
+        "in this world each run makes a revision, which gets its own time"
+    );
+    world.edit(&[("db", Some("{a: 1}"))]);
+    world.see("db", 1, Seen::Healthy);
+    world.pass(TIMEOUT);
+    assert_eq!(world.take_log(), ["db sync"]);
+}
+
+#[test]
+fn a_module_that_keeps_its_revision_does_not_run_for_its_health() {
+    let mut world = returning(OnFailure::Keep);
+    world.take_log();
+    world.on_its_way("db");
+    world.pass(TIMEOUT * 3);
+    assert_eq!(world.health("db").0, Health::Unhealthy);
+    assert!(world.take_log().is_empty());
 }

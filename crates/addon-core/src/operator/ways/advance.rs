@@ -65,6 +65,7 @@ impl Operator {
             let before = self.lanes.ledger();
             let mut progress = self.advance_verdicts() | self.pass_failing_hooks();
             self.restore_releases();
+            self.leave_unhealthy();
             // The converge becomes ready last, so that it sees the modules after their heads have got a slot or found
             // none free.
             self.lanes.wake_parked(&Lane::Global, Task::is_converge);

@@ -1,4 +1,5 @@
-//! The way of damage: another program or a person damages a release, and a run of its module restores it.
+//! The way of damage: another program or a person damages a release, or its objects do not do their work, and a run of
+//! its module restores it.
 
 use names::ModuleName;
 
@@ -16,6 +17,25 @@ impl Operator {
         let is_one_ours = self.removal.has_ours() || self.modules.iter().any(Unit::is_released);
         if self.cx.policy.watches_releases && is_one_ours {
             self.run_chore(Chore::WatchReleases);
+        }
+    }
+
+    /// Runs the modules that leave a revision because its objects do not do their work. A run that is under way or to
+    /// come does it, too.
+    pub(super) fn leave_unhealthy(&mut self) {
+        if self.healths.to_leave().next().is_none() {
+            return;
+        }
+        let survey = self.survey();
+        let due = self.healths.to_leave().filter(|name| survey.is_left_alone(name));
+        let due: Vec<(ModuleName, bool)> = due
+            .map(|name| (name.clone(), survey.unhealthy_to_leave(name).is_some()))
+            .collect();
+        for (name, leaves) in due {
+            self.healths.leaves(&name);
+            if leaves {
+                self.rerun(&name, RunReason::Unhealthy);
+            }
         }
     }
 

@@ -176,6 +176,7 @@ impl Operator {
             .values
             .config_values_under(&self.survey().globals_of_run(name), &owner);
         let (maintenance, config) = (self.config.maintenance(name), self.config.trace(&self.values, name));
+        let unhealthy = self.survey().unhealthy_to_leave(name);
         self.lanes
             .start_job(&mut self.cx, &mut self.jobs, lane, |ticket| Job::SyncRelease {
                 module: name.clone(),
@@ -184,6 +185,7 @@ impl Operator {
                 vetting,
                 maintenance,
                 config,
+                unhealthy,
                 ticket,
             });
         true

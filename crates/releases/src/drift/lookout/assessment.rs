@@ -7,22 +7,49 @@ use std::time::Duration;
 
 use addon_core::operator::health::{HealthSight, Seen};
 use health_core::{Finding, State};
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use super::kind_watches::Glance;
 use super::releases::{KindName, Named, Object, Release, key};
 use super::rulebook::Rulebook;
-use super::{Inner, Watch};
+use super::{Inner, Lookout, Watch};
 use crate::causes::is_webhook;
 use objects::key::ObjectKey;
 
 /// The time within which the watches have brought the objects of a new revision.
 const SETTLES: Duration = Duration::from_millis(500);
 
+/// The longest wait for the first look at a revision: its objects are listed meanwhile.
+const FIRST_LOOK: Duration = Duration::from_secs(3);
+
 /// The object for which a release is not healthy, and its state.
 struct Worst {
     object: Option<Object>,
     seen: Seen,
+}
+
+impl Lookout {
+    /// Whether the objects of this revision do their work. Waits a moment for the first look at them.
+    pub async fn is_healthy(&self, release: &str, revision: u32) -> bool {
+        let mut told = self.0.told.subscribe();
+        let found = timeout(FIRST_LOOK, async {
+            loop {
+                told.mark_unchanged();
+                let known = self
+                    .0
+                    .releases()
+                    .get(release)
+                    .and_then(|known| known.told_health.clone());
+                if let Some((_, seen)) = known.filter(|(of, _)| *of == revision) {
+                    return seen == Seen::Healthy;
+                }
+                if told.changed().await.is_err() {
+                    return false;
+                }
+            }
+        });
+        found.await.unwrap_or(false)
+    }
 }
 
 impl Watch {
@@ -74,6 +101,7 @@ impl Watch {
             return None;
         }
         release.told_health = Some(told.clone());
+        self.inner.told.send_replace(());
         let (revision, seen) = told;
         Some(HealthSight {
             release: name.to_owned(),

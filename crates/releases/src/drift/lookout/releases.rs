@@ -15,7 +15,7 @@ use kube::core::PartialObjectMeta;
 use serde_json::{Map, Value, json};
 
 use crate::outdated::Uses;
-use crate::revisions::upgrades::{CONFIRMED, HELD};
+use crate::revisions::upgrades::{CONFIRMED, GOOD, HELD, RETURNED};
 use crate::revisions::{INPUTS, MAINTENANCE, OBJECTS, Revision};
 use objects::key::ObjectKey;
 
@@ -79,7 +79,7 @@ pub(super) enum Judgement {
 /// The part of a release Secret that is kept.
 pub(super) fn essence(secret: &Value) -> Value {
     let metadata = &secret["metadata"];
-    let kept = [INPUTS, OBJECTS, HELD, CONFIRMED].into_iter();
+    let kept = [INPUTS, OBJECTS, HELD, CONFIRMED, GOOD, RETURNED].into_iter();
     let annotations: Map<String, Value> = kept
         .filter_map(|key| Some((key.to_owned(), metadata["annotations"].get(key)?.clone())))
         .collect();
