@@ -11,6 +11,7 @@ mod history;
 mod leaders;
 mod loops;
 mod renewals;
+mod returns;
 mod reviews;
 mod shapes;
 mod silence;
@@ -64,6 +65,7 @@ pub fn case(seed: u64, actions: usize) -> Case {
     answers::lose(&mut Dice::named(seed, "answers", 0), &mut setup, &mut actions);
     renewals::begin(&mut Dice::named(seed, "renewals", 0), &setup, &mut actions);
     loops::add(&mut Dice::named(seed, "loops", 0), &mut setup, &mut actions);
+    returns::add(&mut Dice::named(seed, "returns", 0), &mut setup);
     sources::name(seed, &mut Dice::named(seed, "sources", 0), &mut setup, &mut actions);
     Case { seed, setup, actions }
 }
@@ -207,6 +209,7 @@ fn module(dice: &mut Dice, name: &str, names: &[&str]) -> ModuleSpec {
         enabled: [Some(true), Some(true), Some(true), Some(false), None][dice.count(0, 4)],
         chart: dice.chance(85),
         ignores_global: dice.chance(40),
+        returns: false,
         needs,
         script,
         slow_script: false,

@@ -65,6 +65,8 @@ pub struct Life {
     pub lookout: BTreeMap<String, Option<Drift>>,
     /// The newest revision of each release whose health was drawn.
     pub healths: BTreeMap<String, u32>,
+    /// The revisions that took an upgrade back, and for which a person was found.
+    pub mended: BTreeSet<(String, u32)>,
     /// Whether the releases are watched.
     pub watches_releases: bool,
     /// The releases at the start, and whether each was ours.
@@ -178,6 +180,7 @@ impl Life {
             told: Told::default(),
             lookout: BTreeMap::new(),
             healths: BTreeMap::new(),
+            mended: BTreeSet::new(),
             watches_releases: false,
             listed: BTreeMap::new(),
             traces: BTreeMap::new(),

@@ -84,6 +84,7 @@ enum Due {
     Touched,
     Sight(String),
     Health(HealthSight),
+    TriesAgain(String),
     Relapse(String),
     Acts(Action),
     Confirms(BTreeSet<String>),

@@ -1,6 +1,5 @@
-//! The world at the beginning of a run: the directories, the cluster, and the programs of hooks.
-//!
-//! All of it is data, so that a case can be written to a file, made smaller and run again.
+//! The world at the beginning of a run: the directories, the cluster, and the programs of hooks. All of it is data, so
+//! that a case can be written to a file, made smaller and run again.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -77,6 +76,8 @@ pub struct ModuleSpec {
     pub hangs: bool,
     /// Whether the module's chart ignores global values, so that a change of them renders the same objects.
     pub ignores_global: bool,
+    /// Whether the module returns from upgrades that make it unhealthy.
+    pub returns: bool,
     /// The modules that the module depends on.
     pub needs: Vec<String>,
     /// The module's enabled script.

@@ -15,7 +15,7 @@ mod webhooks;
 use std::collections::BTreeMap;
 
 use addon_core::failure::{Class, Failure};
-use addon_core::module::health::HealthSettings;
+use addon_core::module::health::{HealthSettings, OnFailure};
 use addon_core::module::{Inventory, Module};
 use addon_core::operator::event::SavedState;
 use names::ModuleName;
@@ -311,7 +311,14 @@ pub fn found(spec: &ModuleSpec) -> Module {
         has_hooks: !spec.hooks.is_empty(),
         has_account: false,
         depends_on: spec.needs.iter().map(|need| module_name(need)).collect(),
-        health: HealthSettings::default(),
+        health: HealthSettings {
+            on_failure: if spec.returns {
+                OnFailure::Return
+            } else {
+                OnFailure::Keep
+            },
+            ..HealthSettings::default()
+        },
         broken: spec
             .broken
             .then(|| Failure::new(Class::Invalid, "values.yaml is not YAML")),

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use addon_core::operator::effect::{Effect, Job, Notice, Slowed};
+use addon_core::operator::effect::{Effect, HealthNews, Job, Notice, Slowed};
 use addon_core::operator::event::Event;
 use names::{HookId, ModuleName};
 
@@ -36,6 +36,10 @@ impl Loops {
                     let until = step.clock + micros(*next_in);
                     self.until.insert(module.clone(), (hook.clone(), until));
                 }
+            }
+            // The health comes from outside, and counts only once it has lasted.
+            Effect::Tell(Notice::HealthTurned(HealthNews { module, .. })) => {
+                self.until.remove(module);
             }
             Effect::StartJob(Job::SyncRelease { module, .. }) => {
                 let until = self.until.remove(module).map_or(0, |(_, until)| until);

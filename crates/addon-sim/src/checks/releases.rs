@@ -139,6 +139,10 @@ pub(super) fn check(step: &SimStep<'_>) -> Result<(), Violation> {
     ensure(lost.is_empty(), "H1", || {
         format!("{lost:?} lost what holds others, although nobody asked for that")
     })?;
+    let retried = &step.world.ledger.retried;
+    ensure(retried.is_empty(), "H2", || {
+        format!("{retried:?} got an upgrade again that was taken back, although its inputs are the same")
+    })?;
     match (step.event, step.ended) {
         (Event::JobFinished(Finished::ReleaseSynced(_, Err(failure))), Some(Job::SyncRelease { module, .. })) => {
             quarrel_is_told(step, module.as_str(), failure)

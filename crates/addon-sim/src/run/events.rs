@@ -60,6 +60,11 @@ impl Run<'_> {
             Due::Asks { which, within } => self.ask(which, within),
             Due::Sight(release) => self.look_at_release(release),
             Due::Health(sight) => self.see_health(sight),
+            Due::TriesAgain(release) => {
+                self.note(format!("a person lets {release} be tried again"));
+                self.world.try_again(&release);
+                Ok(())
+            }
             Due::Relapse(release) => self.relapse(release),
             Due::Wants(action) => self.want(&action),
             Due::Touched => self.tell(&Event::WebhooksTouched, None),

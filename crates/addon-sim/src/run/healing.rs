@@ -21,8 +21,11 @@ impl Run<'_> {
         let new: Vec<(String, u32)> = new.map(|(name, release)| (name.clone(), release.revision)).collect();
         for (name, revision) in new {
             self.life.healths.insert(name.clone(), revision);
+            let is_retried = self.world.releases.get(&name).is_some_and(|release| release.is_retried);
             let mut dice = self.world.dice("health");
             let (first, at) = match dice.between(0, 99) {
+                // A person lets an upgrade be tried again once the cause is gone.
+                _ if is_retried => (Seen::Healthy, dice.between(0, 2_000)),
                 0..60 => (Seen::Healthy, dice.between(0, 2_000)),
                 60..83 => (
                     Seen::InProgress("Deployment web: 0 of 1 pods are ready".to_owned()),
@@ -51,12 +54,28 @@ impl Run<'_> {
         }
     }
 
+    /// Plans that a person lets upgrades be tried again that were taken back.
+    pub(super) fn mend_what_stays_back(&mut self) {
+        let releases = self.world.releases.iter().filter(|(_, release)| release.stays_back());
+        let all: Vec<(String, u32)> = releases
+            .map(|(name, release)| (name.clone(), release.revision))
+            .collect();
+        for (name, revision) in all {
+            if self.life.mended.insert((name.clone(), revision)) {
+                let after = self.world.dice("again").between(20_000, 300_000);
+                self.plan(after, Due::TriesAgain(name));
+            }
+        }
+    }
+
     /// Reports the health of a revision, unless a newer one has come.
     pub(super) fn see_health(&mut self, sight: HealthSight) -> Result<(), Violation> {
         let newest = self.world.releases.get(&sight.release);
         if newest.is_none_or(|release| release.revision != sight.revision) {
             return Ok(());
         }
+        let is_healthy = sight.seen == Seen::Healthy;
+        self.world.note_health(&sight.release, sight.revision, is_healthy);
         self.tell(&Event::HealthSeen(sight), None)
     }
 }

@@ -54,6 +54,7 @@ impl Run<'_> {
             self.plan(delay, Due::Sight(name));
         }
         self.draw_healths();
+        self.mend_what_stays_back();
     }
 
     /// Damages a repaired release once more, mostly right when the pauses are about to start again.

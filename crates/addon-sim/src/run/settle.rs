@@ -41,6 +41,8 @@ impl Run<'_> {
         let mut enabled = model::end(&self.life.told.with_sources(&self.world.setup), &self.life.told.config).enabled;
         // A release that people removed is made again by the next run, whatever causes it.
         enabled.retain(|name| !self.world.ledger.taken.contains(name));
+        // The health of a revision is drawn anew in each life, so a module may return in one of them.
+        enabled.retain(|name| !self.world.module(name).is_some_and(|module| module.returns));
         let (before, was_ready) = (self.revisions(&enabled), self.seen.status.ready);
         self.note("killed at rest".to_owned());
         self.restart();

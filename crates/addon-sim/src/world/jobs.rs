@@ -219,12 +219,12 @@ impl World {
                 vetting,
                 maintenance,
                 config,
-                unhealthy: _,
+                unhealthy,
                 ticket,
             } => {
                 let (values, asked) = (document(&values), document(&asked));
                 let synced = vet_for_helm(vetting.as_deref());
-                let synced = synced.and_then(|()| self.sync(module.as_str(), &values, &asked, maintenance));
+                let synced = synced.and_then(|()| self.sync(module.as_str(), &values, &asked, maintenance, unhealthy));
                 if let Ok(synced) = &synced {
                     self.mark_config(module.as_str(), config, synced.action);
                 }
@@ -315,10 +315,18 @@ impl World {
                 vetting,
                 maintenance,
                 config,
+                unhealthy,
                 ..
             } if dice.chance(60) && vet_for_helm(vetting.as_deref()).is_ok() => {
                 let (values, asked) = (document(values), document(asked));
-                self.cut_off_sync(module.as_str(), &values, &asked, *maintenance, *config);
+                self.cut_off_sync(
+                    module.as_str(),
+                    &values,
+                    &asked,
+                    *maintenance,
+                    *config,
+                    unhealthy.clone(),
+                );
             }
             Job::DeleteRelease { release, .. } => self.cut_off_delete(release, &mut dice),
             Job::SaveConfig { .. } => {

@@ -6,6 +6,8 @@
 mod cut;
 mod damage;
 pub(super) mod halves;
+mod removal;
+mod returning;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -14,12 +16,14 @@ use addon_core::failure::{Class, Failure};
 use addon_core::operator::event::{ReleaseSummary, SyncAction, Synced};
 use addon_core::release::brake::{Asked, Held};
 use addon_core::release::records::Records;
+use addon_core::release::returned::{Returned, Unhealthy};
 use addon_core::release::{
     self, ConfigTrace, Facts, Intent, Known, Likeness, Newest, Notes, Objects, ReleaseStep, Status,
 };
 use addon_core::values::section::Maintenance;
 use serde_json::Value;
 
+use self::returning::Good;
 use super::World;
 use crate::setup::{ModuleSpec, ReleaseSpec};
 
@@ -47,6 +51,12 @@ pub struct Release {
     held: Option<Held>,
     /// The digest of the deletions that a person has confirmed.
     confirmed: Option<String>,
+    /// Whether the objects of the newest revision do their work, as far as it was told.
+    pub is_healthy: bool,
+    /// Whether a person let the newest revision be tried again.
+    pub is_retried: bool,
+    good: Option<Good>,
+    returned: Option<Returned>,
     /// The release's objects.
     pub objects: BTreeSet<String>,
     /// The release's objects that are missing.
@@ -73,6 +83,10 @@ impl Release {
             asked: None,
             held: None,
             confirmed: None,
+            is_healthy: false,
+            is_retried: false,
+            good: None,
+            returned: None,
             objects: BTreeSet::new(),
             missing: BTreeSet::new(),
             config: None,
@@ -95,8 +109,8 @@ impl Release {
             begun: None,
             held: self.held.clone(),
             confirmed: self.confirmed.clone(),
-            good: None,
-            returned: None,
+            good: self.good.as_ref().map(|good| good.revision),
+            returned: self.returned.clone(),
         }
     }
 
@@ -105,6 +119,7 @@ impl Release {
         self.revision += 1;
         self.status = status;
         (self.marks, self.held, self.confirmed) = (None, None, None);
+        (self.is_healthy, self.is_retried) = (false, false);
         self.written = now;
     }
 }
@@ -120,6 +135,10 @@ pub struct Ledger {
     pub meddled: Vec<String>,
     /// Releases of which we deleted objects without a request of people.
     pub lost: Vec<String>,
+    /// The inputs of upgrades that were taken back, by release, until they change or a person asks for another try.
+    spoilt: BTreeMap<String, String>,
+    /// Releases that got such an upgrade again.
+    pub retried: Vec<String>,
 }
 
 /// The rendering of a chart.
@@ -272,6 +291,7 @@ impl World {
         values: &Value,
         config: &Value,
         maintenance: Maintenance,
+        unhealthy: Option<Unhealthy>,
     ) -> Result<Synced, Failure> {
         let Some(spec) = self.files(module).cloned() else {
             return Err(Failure::new(Class::Invalid, "the chart is not there"));
@@ -284,8 +304,9 @@ impl World {
         facts.asked = halves::asked(&spec, config);
         facts.known = Known::Watched(self.notes(&facts));
         let (digest, rendering) = self.rendering(&spec, values, facts.unmanaged);
-        facts.inputs = digest;
-        match self.approach(&mut facts, &rendering)? {
+        (facts.inputs, facts.unhealthy) = (digest, unhealthy);
+        self.note_inputs(&facts);
+        match self.approach_and_return(&mut facts, &rendering)? {
             ReleaseStep::Keep { revision } | ReleaseStep::LeaveAlone { revision } => {
                 if let Some(release) = self.releases.get_mut(module).filter(|release| !release.unmanaged) {
                     (release.asked, release.held) = (Some(facts.asked), None);
@@ -298,10 +319,12 @@ impl World {
                     release.inputs = values.to_string();
                     release.marks = Some((facts.inputs, checksum));
                     (release.asked, release.held) = (Some(facts.asked), None);
+                    release.returned = None;
                 }
                 Ok(Synced::plain(SyncAction::Recorded, revision))
             }
-            ReleaseStep::Upgrade(_) => self.upgrade(&facts, rendering, values),
+            ReleaseStep::Upgrade(_) => self.upgrade(&facts, rendering, values, spec.returns),
+            ReleaseStep::StayBack(note) => Err(note.failure(module)),
             ReleaseStep::Refuse(failure) => Err(failure),
             ReleaseStep::Hold(held) => {
                 self.hold(module, &held);
@@ -326,23 +349,35 @@ impl World {
         }
     }
 
-    fn upgrade(&mut self, facts: &Facts, rendering: Rendering, values: &Value) -> Result<Synced, Failure> {
+    fn upgrade(
+        &mut self,
+        facts: &Facts,
+        rendering: Rendering,
+        values: &Value,
+        returns: bool,
+    ) -> Result<Synced, Failure> {
         let module = facts.release.as_str();
         self.claim(module, &rendering.objects)?;
         self.note_write(facts);
         self.note_loss(facts, &rendering);
+        self.note_retry(facts);
         let (fails, now) = (self.fails(&format!("helm/{module}")), self.seconds());
         let release = self.releases.entry(module.to_owned()).or_insert_with(|| Release {
             revision: 0,
             ours: true,
             ..Release::foreign()
         });
+        if returns {
+            release.remember_good();
+        }
+        let is_retried = release.returned.as_ref().is_some_and(|note| note.again);
         release.begin(if fails { Status::Failed } else { Status::Deployed }, now);
         release.unmanaged = facts.unmanaged;
         self.ledger.taken.remove(module);
         if fails {
             return Err(Failure::new(Class::Unavailable, "helm upgrade failed"));
         }
+        (release.is_retried, release.returned) = (is_retried, None);
         release.inputs = values.to_string();
         release.asked = Some(facts.asked.clone());
         release.marks = Some((facts.inputs.clone(), rendering.text));
@@ -351,21 +386,5 @@ impl World {
         let revision = release.revision;
         self.consists_of(module, &rendering.objects);
         Ok(Synced::plain(SyncAction::Upgraded, revision))
-    }
-
-    pub(super) fn delete(&mut self, release: &str) -> Result<(), Failure> {
-        self.fault(&format!("delete/{release}"), Class::Unavailable)?;
-        if let Some(failure) = release::delay_of_removal(&self.facts(release)) {
-            return Err(failure);
-        }
-        self.remove_release(release);
-        Ok(())
-    }
-
-    fn remove_release(&mut self, release: &str) {
-        self.releases.remove(release);
-        self.ledger.intents.remove(release);
-        self.ledger.taken.remove(release);
-        self.consists_of(release, &BTreeSet::new());
     }
 }

@@ -48,13 +48,13 @@ pub(super) enum ConfirmError {
     Several(Replaceable),
     #[error("no object is let go")]
     NotAllowed(#[from] NotAllowed),
-    #[error(
-        "the upgrade of module '{module}' is not held for objects that it would delete, so no confirmation cures it"
-    )]
-    NoDeletions { module: String, failure: Failure },
-    #[error(
-        "the upgrade of module '{module}' is held because of objects that it would delete, which no replacement cures"
-    )]
+    #[error("the upgrade of module '{module}' {state}, which no confirmation cures")]
+    NoDeletions {
+        module: String,
+        state: &'static str,
+        failure: Failure,
+    },
+    #[error("the upgrade of module '{module}' is held for no field that nobody can change, so no replacement cures it")]
     NoField { module: String },
     #[error("the upgrade of module '{module}' was not taken back")]
     NotTakenBack { module: String },
@@ -125,8 +125,11 @@ impl HeldUpgrade {
     pub(crate) fn confirm(&self) -> Result<(), ConfirmError> {
         match &self.reason {
             Reason::Deletions(held) => self.write(upgrades::allow(&self.cluster, &self.revision, held)),
-            Reason::Field(refused) => Err(self.no_deletions(refused.failure(&self.revision.release))),
-            Reason::Returned(note) => Err(self.no_deletions(note.failure(&self.revision.release))),
+            Reason::Field(refused) => {
+                let failure = refused.failure(&self.revision.release);
+                Err(self.no_deletions("is held for a field that nobody can change", failure))
+            }
+            Reason::Returned(note) => Err(self.no_deletions("was taken back", note.failure(&self.revision.release))),
         }
     }
 
@@ -154,9 +157,9 @@ impl HeldUpgrade {
         self.write(upgrades::note_returned(&self.cluster, &self.revision, &note))
     }
 
-    fn no_deletions(&self, failure: Failure) -> ConfirmError {
+    fn no_deletions(&self, state: &'static str, failure: Failure) -> ConfirmError {
         let module = self.revision.release.clone();
-        ConfirmError::NoDeletions { module, failure }
+        ConfirmError::NoDeletions { module, state, failure }
     }
 
     fn write(&self, note: impl Future<Output = Result<(), RequestError>>) -> Result<(), ConfirmError> {

@@ -1,5 +1,6 @@
 //! The remains of a helm that is killed during its work.
 
+use addon_core::release::returned::{Returned, Unhealthy};
 use addon_core::release::{self, ConfigTrace, Facts, Intent, IntentKind, ReleaseStep, Status};
 use addon_core::values::section::Maintenance;
 use serde_json::Value;
@@ -17,6 +18,7 @@ impl World {
         asked: &Value,
         maintenance: Maintenance,
         config: ConfigTrace,
+        unhealthy: Option<Unhealthy>,
     ) {
         let Some(spec) = self.files(module).filter(|spec| spec.chart).cloned() else {
             return;
@@ -25,10 +27,12 @@ impl World {
         facts.unmanaged = maintenance == Maintenance::NoResourceReconciliation;
         facts.asked = halves::asked(&spec, asked);
         let (digest, rendering) = self.rendering(&spec, values, facts.unmanaged);
-        facts.inputs = digest;
-        let Ok(ReleaseStep::Upgrade(_)) = self.approach(&mut facts, &rendering) else {
-            return;
-        };
+        (facts.inputs, facts.unhealthy) = (digest, unhealthy);
+        match self.approach(&mut facts, &rendering) {
+            Ok(ReleaseStep::Upgrade(_)) => {}
+            Ok(ReleaseStep::Return { note, .. }) => return self.cut_off_return(&facts, note),
+            Ok(_) | Err(_) => return,
+        }
         if self.claim(module, &rendering.objects).is_err() {
             return;
         }
@@ -69,6 +73,20 @@ impl World {
                 }
             }
             _ => {}
+        }
+    }
+
+    /// Kills a helm while it rolls back, or before it begins.
+    fn cut_off_return(&mut self, facts: &Facts, note: Returned) {
+        let module = facts.release.clone();
+        let mut dice = self.dice(&format!("cut/return/{module}"));
+        if self.note_return(facts, note).kept.is_some() || dice.chance(30) {
+            return;
+        }
+        self.intend(facts, IntentKind::Return);
+        let now = self.seconds();
+        if let Some(release) = self.releases.get_mut(&module) {
+            release.begin(Status::PendingRollback, now);
         }
     }
 

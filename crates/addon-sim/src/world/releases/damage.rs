@@ -25,6 +25,7 @@ impl World {
             }
             Harm::Release => {
                 self.releases.remove(name);
+                self.ledger.spoilt.remove(name);
                 self.ledger.taken.insert(name.to_owned());
             }
             Harm::Helm => release.begin(Status::Failed, now),
