@@ -73,11 +73,11 @@ pub(crate) const WAYS: Table = Table {
     rows: &[
         row("views", ""),
         row("requests", "views"),
-        row("healing", "requests"),
         row("loops", "requests"),
         row("objects", "loops"),
         row("hooks", "views objects loops"),
         row("supplying", "requests"),
+        row("healing", "requests supplying"),
         row("sections", "views requests supplying"),
         row("removals", "views requests"),
         row("restoring", "views requests"),

@@ -10,6 +10,7 @@ use channel_core::source::ModuleSources;
 use names::ModuleName;
 
 use super::effect::FilesVerdict;
+use super::health::Health;
 use crate::failure::{Class, Failure};
 use crate::module::{Edition, Origin};
 
@@ -51,13 +52,24 @@ struct Files {
 enum Trial {
     /// A run succeeded with them, or their failure was reported.
     Over,
-    /// The files are on trial. `returns`: other files did well before, and return after too many failures. `has_run`: a run
-    /// has succeeded, but the enabled script fails.
+    /// The files are on trial. `returns`: other files did well before, and return after too many failures, or if the module
+    /// gets unhealthy. `has_run`: a run has succeeded, but the enabled script fails or the module is not healthy yet.
     Open {
         failures: u32,
         returns: bool,
         has_run: bool,
     },
+}
+
+/// How a module works with its files.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Works<'a> {
+    /// Whether its enabled script fails.
+    pub(super) script_fails: bool,
+    /// The health of its objects.
+    pub(super) health: Health,
+    /// The object for which the module is not healthy.
+    pub(super) sentence: Option<&'a str>,
 }
 
 /// The difference that new sources make.
@@ -193,27 +205,47 @@ impl Supply {
         }
     }
 
-    /// Notes that a run of the module succeeded. `script_fails`: its enabled script fails. Returns the files that have
-    /// proved themselves by this run.
-    pub(super) fn succeeded(&mut self, module: &ModuleName, script_fails: bool) -> Option<(Edition, FilesVerdict)> {
-        let files = self.files.get_mut(module)?;
-        let Trial::Open { has_run, .. } = &mut files.trial else {
-            return None;
-        };
-        if script_fails {
+    /// Notes that a run of the module succeeded.
+    pub(super) fn has_run(&mut self, module: &ModuleName) {
+        if let Some(Files {
+            trial: Trial::Open { has_run, .. },
+            ..
+        }) = self.files.get_mut(module)
+        {
             *has_run = true;
-            return None;
         }
-        files.trial = Trial::Over;
-        Some((files.edition, FilesVerdict::Good))
     }
 
-    /// Notes that the enabled script of the module has answered. Returns the files that have proved themselves by this
-    /// answer.
-    pub(super) fn answered(&mut self, module: &ModuleName) -> Option<(Edition, FilesVerdict)> {
-        let files = self.files.get(module)?;
-        let has_run = matches!(files.trial, Trial::Open { has_run: true, .. });
-        has_run.then(|| self.succeeded(module, false))?
+    /// The modules with files on trial with which a run has succeeded.
+    pub(super) fn awaiting(&self) -> impl Iterator<Item = &ModuleName> {
+        let has_run = |files: &Files| matches!(files.trial, Trial::Open { has_run: true, .. });
+        self.files
+            .iter()
+            .filter(move |(_, files)| has_run(files))
+            .map(|(module, _)| module)
+    }
+
+    /// The verdict about files with which a run has succeeded, once the enabled script answers and the health of the
+    /// module's objects is known.
+    pub(super) fn settle(&mut self, module: &ModuleName, works: &Works<'_>) -> Option<(Edition, FilesVerdict)> {
+        let files = self.files.get_mut(module)?;
+        let Trial::Open {
+            returns, has_run: true, ..
+        } = files.trial
+        else {
+            return None;
+        };
+        let verdict = match works.health {
+            _ if works.script_fails => return None,
+            Health::Healthy | Health::Unknown => FilesVerdict::Good,
+            Health::Unhealthy if returns => {
+                let sentence = works.sentence.unwrap_or_default();
+                FilesVerdict::Bad(format!("module '{module}' is not healthy: {sentence}"))
+            }
+            Health::RollingOut | Health::Unhealthy => return None,
+        };
+        files.trial = Trial::Over;
+        Some((files.edition, verdict))
     }
 
     /// Notes that a run of the module failed. Returns the files that should be given up because of the failure.

@@ -124,6 +124,8 @@ struct World {
     stopped: Vec<String>,
     /// Releases whose health is told by hand. All others are healthy at once.
     ill: BTreeSet<String>,
+    /// The revisions that syncs make, if they are not the first.
+    revisions: BTreeMap<String, u32>,
     /// Releases whose health was not told since their last sync.
     untold: Vec<String>,
 }
@@ -183,6 +185,7 @@ impl World {
             monitors: BTreeMap::new(),
             stopped: Vec::new(),
             ill: BTreeSet::new(),
+            revisions: BTreeMap::new(),
             untold: Vec::new(),
         }
     }
@@ -406,9 +409,10 @@ impl World {
             Job::SyncRelease {
                 module, config, ticket, ..
             } => {
+                let revision = self.revisions.get(module.as_str()).copied().unwrap_or(1);
                 let synced = Synced {
                     remarks: vec![format!("a webhook of {module}")],
-                    ..Synced::plain(SyncAction::Upgraded, 1)
+                    ..Synced::plain(SyncAction::Upgraded, revision)
                 };
                 self.untold.push(module.to_string());
                 self.traces.insert(module, config);

@@ -10,6 +10,7 @@ use addon_core::failure::Class;
 use addon_core::module::{Edition, Origin};
 use addon_core::operator::effect::{Effect, FilesVerdict, HookRun, Job, Notice};
 use addon_core::operator::event::Event;
+use addon_core::operator::health::Health;
 use addon_core::operator::query::{HeldBy, ModuleReport};
 use names::ModuleName;
 use serde_json::Value;
@@ -18,6 +19,12 @@ use super::{SimStep, Violation, ensure};
 use crate::life::{Life, Seen};
 use crate::sources::{MARK, Quality, version_in};
 use crate::world::{World, document};
+
+/// The health of a module after the step.
+fn health_of(step: &SimStep<'_>, module: &ModuleName) -> Health {
+    let report = step.after.modules.get(module.as_str());
+    report.map_or(Health::Unknown, |report| report.health)
+}
 
 /// The number of failures in a row after which files are given up.
 const MOST: u32 = 3;
@@ -134,7 +141,7 @@ impl Sources {
             .effects
             .iter()
             .any(|effect| matches!(effect, Effect::JudgeFiles(_, other, _) if other == edition));
-        let waits = self.failing_scripts.contains(module.as_str());
+        let waits = self.failing_scripts.contains(module.as_str()) || health_of(step, module) > Health::Healthy;
         // The source may have ended while the run was under way, even if it was named again since.
         let are_in_use = step.life.told.has_files_of_source(module.as_str());
         ensure(is_judged || waits || !are_in_use, "U3", || {
@@ -164,9 +171,11 @@ impl Sources {
         let failed = trial
             .as_ref()
             .is_some_and(|trial| trial.has_former && trial.failures >= MOST);
+        let health = health_of(step, module);
+        let gets_unhealthy = trial.as_ref().is_some_and(|trial| trial.has_former) && health == Health::Unhealthy;
         let is_right = match verdict {
-            FilesVerdict::Good => of_trial && is_plain,
-            FilesVerdict::Bad(_) => is_plain || of_trial && failed,
+            FilesVerdict::Good => of_trial && (is_plain || health <= Health::Healthy),
+            FilesVerdict::Bad(_) => is_plain || of_trial && (failed || gets_unhealthy),
         };
         if !of_trial {
             self.trials.extend(trial.map(|trial| (module.to_string(), trial)));

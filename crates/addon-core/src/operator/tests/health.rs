@@ -20,12 +20,12 @@ impl World {
         }
     }
 
-    fn see(&mut self, release: &str, revision: u32, seen: Seen) {
+    pub(super) fn see(&mut self, release: &str, revision: u32, seen: Seen) {
         self.handle(sight(release, revision, seen));
     }
 
     /// Lets this time pass, with every wake that the operator asks for.
-    fn pass(&mut self, time: Duration) {
+    pub(super) fn pass(&mut self, time: Duration) {
         let end = self.tick + time;
         while let Some((at, _)) = self.operator.poll_timeout().filter(|(at, _)| *at <= end) {
             self.tick = self.tick.max(at);
@@ -75,7 +75,7 @@ fn world() -> World {
     world
 }
 
-fn policy() -> Policy {
+pub(super) fn policy() -> Policy {
     Policy {
         watches_releases: true,
         ..Policy::default()

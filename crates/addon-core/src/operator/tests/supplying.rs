@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::module::Edition;
+use crate::operator::health::Seen;
 
 const ONE: &str = "one: {repository: r.example.com/one, version: stable, order: 5}";
 const KEY: &str = "moduleSources";
@@ -273,6 +274,53 @@ fn files_are_good_once_a_run_succeeded_and_their_script_answers() {
     world.sleep();
     let log = world.take_log();
     assert_eq!(log[..2], ["one enabled?", "judged one 2 Good"], "{log:?}");
+}
+
+/// A world in which the module `one` runs with its second files, and its first ones did well.
+fn with_health(first: Seen) -> World {
+    let mut world = World::new(vec![module(10, "two")]);
+    world.operator = Operator::new(1, health::policy());
+    world.data.insert(KEY.to_owned(), ONE.to_owned());
+    let mut world = world.start();
+    world.ill.insert("one".to_owned());
+    world.copies_read();
+    world.fetched(1, false, module(5, "one"));
+    world.see("one", 1, first);
+    world.pass(Duration::from_secs(10));
+    world.take_log();
+    world.revisions.insert("one".to_owned(), 2);
+    world.fetched(2, true, module(5, "one"));
+    world
+}
+
+fn judged(world: &mut World) -> Vec<String> {
+    let log = world.take_log().into_iter();
+    log.filter(|line| line.starts_with("judged")).collect()
+}
+
+#[test]
+fn files_are_good_once_their_module_is_healthy() {
+    let mut world = with_health(Seen::Healthy);
+    world.see("one", 2, Seen::InProgress("Deployment web: 0 of 1".to_owned()));
+    assert!(judged(&mut world).is_empty());
+    world.see("one", 2, Seen::Healthy);
+    assert_eq!(judged(&mut world), ["judged one 2 Good"]);
+}
+
+#[test]
+fn files_that_make_their_module_unhealthy_are_given_up() {
+    let failed = || Seen::Failed("Job move: it has failed".to_owned());
+    let mut world = with_health(Seen::Healthy);
+    world.see("one", 2, failed());
+    assert!(judged(&mut world).is_empty());
+    world.pass(Duration::from_secs(6));
+    assert_eq!(judged(&mut world), ["judged one 2 Bad"]);
+
+    // The files before made it unhealthy, too.
+    let mut world = with_health(failed());
+    world.see("one", 2, failed());
+    world.pass(Duration::from_secs(6));
+    assert!(judged(&mut world).is_empty());
 }
 
 #[test]

@@ -27,6 +27,10 @@ impl Operator {
         if turns.is_empty() {
             return;
         }
+        let awaiting: Vec<ModuleName> = self.supply.awaiting().cloned().collect();
+        for name in awaiting {
+            self.settle_files(&name);
+        }
         let of_running = |news: &HealthNews| self.modules.is_enabled(&news.module);
         let news: Vec<_> = turns.into_iter().flatten().filter(of_running).collect();
         for news in news {

@@ -96,12 +96,13 @@ impl Operator {
             values: &self.values,
         };
         let failure = self.verdicts.script_finished(&mut self.cx, inputs, module, result);
-        let judged = match failure {
-            Some(failure) => self.supply.failed(module, &failure),
-            None if self.verdicts.script_failure(module).is_none() => self.supply.answered(module),
-            None => None,
-        };
-        self.judge_files(module, judged);
+        match failure {
+            Some(failure) => {
+                let judged = self.supply.failed(module, &failure);
+                self.judge_files(module, judged);
+            }
+            None => self.settle_files(module),
+        }
     }
 
     /// Takes the end of a job that a lane's head started and that runs no hook. `take` handles the job's result.

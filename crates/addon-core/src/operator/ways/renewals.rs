@@ -9,6 +9,7 @@ use crate::failure::{Class, Failure};
 use crate::module::{Edition, Module, Origin};
 use crate::operator::Operator;
 use crate::operator::effect::{Effect, FilesVerdict, Notice};
+use crate::operator::health::Health;
 use crate::operator::modules::{Reading, Unit};
 use crate::operator::task::{Lane, Reason, Task};
 
@@ -71,7 +72,8 @@ impl Operator {
         if origin == Origin::Directory {
             self.directories.rereading_mut().module_read(&name, found.enabled);
         }
-        let did_well = self.modules.get(&name).is_none_or(Unit::is_well);
+        let is_healthy = self.healths.of(&name, self.cx.now.tick) != Health::Unhealthy;
+        let did_well = is_healthy && self.modules.get(&name).is_none_or(Unit::is_well);
         self.end_hooks(&owner, "their module begins a new life");
         self.cool(&name);
         self.stop_monitors(&owner);

@@ -213,9 +213,8 @@ impl Operator {
             activation,
         });
         self.drifts.ran(name, now);
-        let script_fails = self.verdicts.script_failure(name).is_some();
-        let judged = self.supply.succeeded(name, script_fails);
-        self.judge_files(name, judged);
+        self.supply.has_run(name);
+        self.settle_files(name);
         if changed {
             self.rerun_for(name, RunReason::AfterHelmChange, &hooks, lineage);
         }

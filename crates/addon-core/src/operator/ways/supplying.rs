@@ -10,6 +10,7 @@ use crate::failure::{Class, Failure};
 use crate::module::{Edition, Module};
 use crate::operator::Operator;
 use crate::operator::effect::{Effect, FilesVerdict};
+use crate::operator::supply::Works;
 use crate::operator::task::Reason;
 use crate::values::section::{ConfigDocument, Entry};
 
@@ -90,6 +91,17 @@ impl Operator {
     pub(super) fn lacking_files(&self) -> Vec<(ModuleName, Failure)> {
         let lack = |name: &ModuleName| Some((name.clone(), self.supply.lack(name)?));
         self.modules.names().filter_map(lack).collect()
+    }
+
+    /// Judges files with which a run of the module has succeeded.
+    pub(super) fn settle_files(&mut self, name: &ModuleName) {
+        let works = Works {
+            script_fails: self.verdicts.script_failure(name).is_some(),
+            health: self.healths.of(name, self.cx.now.tick),
+            sentence: self.healths.sentence(name),
+        };
+        let judged = self.supply.settle(name, &works);
+        self.judge_files(name, judged);
     }
 
     /// Reports the judgement on files that came from a source.
