@@ -22,6 +22,7 @@
 //! |---|---|---|---|
 //! | a field of the wrong type where its type decides | an error | unknown | an answer is needed in every case |
 //! | a Service of type LoadBalancer with a cluster IP and no address | current | in progress | nobody outside can reach it |
+//! | a Job that has started and is not complete | current | in progress | its work is not done, and others may need it |
 //! | an APIService that is not available | current | in progress | calls for its group fail; its condition `Ready` is not read |
 //! | a claim for a volume that waits for its first consumer | in progress | current, by [`waits_for_consumer`] | nothing is to be done before a pod uses it |
 //! | a webhook configuration whose Service has no ready endpoint | current | in progress, by [`without_endpoints`] | calls that match it fail |

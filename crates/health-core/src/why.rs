@@ -53,6 +53,43 @@ pub fn why(workload: &Value, around: &Around<'_>, now: Timestamp) -> Option<Stri
     Some(harmless(&format!("{name}{colon}{}", cause.text), SENTENCE))
 }
 
+/// What the caller has to ask for before it asks why.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Witnesses<'a> {
+    /// The object that makes the pods of the newest version.
+    pub maker: &'a Value,
+    /// The pod whose events tell most.
+    pub pod: Option<&'a Value>,
+    /// The log whose last line tells why a container has ended.
+    pub last_words: Option<LastWords>,
+}
+
+/// A log of a container.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LastWords {
+    /// The container.
+    pub container: ContainerName,
+    /// Whether the log is that of the container before it was started again.
+    pub is_before_restart: bool,
+}
+
+/// The objects whose events and log lines [`why`] reads, chosen from the sets and the pods around a workload.
+pub fn witnesses<'a>(workload: &'a Value, around: &'a Around<'_>, now: Timestamp) -> Witnesses<'a> {
+    let scene = Scene::new(workload, around, now);
+    let mut pods: Vec<&Value> = scene.pods.iter().copied().filter(|pod| !pod::is_at_rest(pod)).collect();
+    pods.sort_by_key(|pod| (scene.is_old(pod), text(pod, "metadata.name")));
+    let last_words = pods.iter().find_map(|pod| {
+        let containers = container::all(pod);
+        containers.iter().find_map(|container| container.last_words(&scene))
+    });
+    let newest = |set: &&&Value| Some(text(set, "metadata.uid")) == scene.newest;
+    Witnesses {
+        maker: scene.replica_sets.iter().find(newest).copied().unwrap_or(workload),
+        pod: pods.first().copied(),
+        last_words,
+    }
+}
+
 /// The kind of a cause, the most telling one first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Weight {
@@ -147,6 +184,13 @@ impl<'a> Scene<'a> {
     fn is_old(&self, pod: &Value) -> bool {
         let owner = |uid: &str| is_owned(pod, &BTreeSet::from([uid]));
         self.newest.is_some_and(|newest| !newest.is_empty() && !owner(newest))
+    }
+
+    /// The message of the newest event that says why a claim gets no volume.
+    fn complaint_about_claim(&self, name: &str) -> Option<&'a str> {
+        let mut events = self.events.named("PersistentVolumeClaim", name);
+        let complaint = events.find(|event| matches!(event.reason, "ProvisioningFailed" | "FailedBinding"));
+        complaint.map(|event| event.message)
     }
 
     /// The last line of a container, made harmless.

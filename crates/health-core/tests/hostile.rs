@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use health_core::rule::{Rule, RuleText};
-use health_core::why::{Around, ContainerName, why};
+use health_core::why::{Around, ContainerName, why, witnesses};
 use health_core::{Finding, judge, waits_for_consumer, webhook_services, without_endpoints};
 use jiff::Timestamp;
 use proptest::collection::{btree_map, vec};
@@ -213,6 +213,7 @@ proptest! {
             events: &events,
             last_lines: BTreeMap::from([(name, line)]),
         };
+        let _ = witnesses(&workload, &around, now);
         let told = why(&workload, &around, now);
         prop_assert!(told.as_deref().is_none_or(|told| is_harmless(told) && !told.is_empty()), "{told:?}");
     }

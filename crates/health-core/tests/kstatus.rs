@@ -21,14 +21,22 @@ struct Told {
 }
 
 const NO_ADDRESS: &str = "nobody outside can reach the Service";
+const NOT_DONE: &str = "the work of the Job is not done";
 const NOT_AVAILABLE: &str = "calls for the group fail";
 
 /// The cases with another state than in kstatus, our state, and the reason.
-const DIFFERENCES: [(&str, State, &str); 9] = [
+const DIFFERENCES: [(&str, State, &str); 16] = [
     ("balancer without outer address", State::InProgress, NO_ADDRESS),
     ("balancer without status", State::InProgress, NO_ADDRESS),
     ("balancer with an empty list", State::InProgress, NO_ADDRESS),
     ("balancer with an empty address", State::InProgress, NO_ADDRESS),
+    ("job running", State::InProgress, NOT_DONE),
+    ("job complete false", State::InProgress, NOT_DONE),
+    ("job success criteria met", State::InProgress, NOT_DONE),
+    ("job failed false", State::InProgress, NOT_DONE),
+    ("job failing", State::InProgress, NOT_DONE),
+    ("job with failed pods", State::InProgress, NOT_DONE),
+    ("job start odd", State::InProgress, NOT_DONE),
     ("api bare", State::InProgress, NOT_AVAILABLE),
     ("api not available", State::InProgress, NOT_AVAILABLE),
     ("api available unknown", State::InProgress, NOT_AVAILABLE),

@@ -1,12 +1,12 @@
 //! Why an object of a release is not healthy: asks for the pods, Events and endpoints around it.
 //!
-//! It makes at most six requests, each with a bounded answer. Must never fail a module because the account may not read
+//! It makes at most seven requests, each with a bounded answer. Must never fail a module because the account may not read
 //! these objects: then there is no cause to tell.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use addon_core::failure::Failure;
-use health_core::why::{Around, ContainerName, why};
+use health_core::why::{Around, ContainerName, LastWords, Witnesses, why, witnesses};
 use health_core::{waits_for_consumer, webhook_services, without_endpoints};
 use jiff::Timestamp;
 use kube::Api;
@@ -23,6 +23,8 @@ const MOST: u32 = 30;
 const MOST_SERVICES: usize = 4;
 /// The label of the `EndpointSlices` of a Service.
 const SERVICE_NAME: &str = "kubernetes.io/service-name";
+/// The largest number of Events about one object that a look reads: the newest come last.
+const MOST_EVENTS: u32 = 100;
 /// The part of a container's log that is read, in bytes.
 const LOG_BYTES: i64 = 1024;
 
@@ -113,83 +115,77 @@ impl<'a> Asking<'a> {
             }
             Some(_) | None => Vec::new(),
         };
-        let events = self.events(&workload, &replica_sets, &pods).await?;
+        let now = Timestamp::now();
+        let mut around = Around {
+            replica_sets: &replica_sets,
+            pods: &pods,
+            ..Around::default()
+        };
+        let witnesses = witnesses(&workload, &around, now);
+        let events = self.events(&witnesses).await?;
+        let last_lines = match witnesses.last_words {
+            Some(words) => self.last_line(words).await,
+            None => BTreeMap::new(),
+        };
         if key.kind == "PersistentVolumeClaim" && waits_for_consumer(&workload, &events) {
             return Ok(Learned::Well);
         }
-        let last_lines = self.last_lines(&pods).await;
-        let around = Around {
-            replica_sets: &replica_sets,
-            pods: &pods,
-            events: &events,
-            last_lines,
-        };
-        let cause = why(&workload, &around, Timestamp::now());
-        Ok(cause.map_or(Learned::Nothing, Learned::Cause))
+        around.events = &events;
+        around.last_lines = last_lines;
+        Ok(why(&workload, &around, now).map_or(Learned::Nothing, Learned::Cause))
     }
 
-    /// The warnings about the object that makes the pods, and about the first pod that is not ready. Of a claim all
-    /// Events: the one that it waits for a pod is no warning.
-    async fn events(
-        &self,
-        workload: &Value,
-        replica_sets: &[Value],
-        pods: &[Value],
-    ) -> Result<Vec<Value>, RequestError> {
-        let newest = |sets: &[Value]| {
-            let made = |set: &Value| set["metadata"]["creationTimestamp"].as_str().map(str::to_owned);
-            sets.iter().max_by_key(|set| made(set)).cloned()
-        };
-        let maker = newest(replica_sets).unwrap_or_else(|| workload.clone());
-        let lacking = pods.iter().find(|pod| !is_ready(pod)).cloned();
-        let mut events = Vec::new();
-        for object in [Some(maker), lacking].into_iter().flatten() {
+    /// The Events about the object that makes the pods, about the pod that tells most, and about claims if it has no
+    /// node. Not only warnings: that a probe ends a container, or that a claim has no class, is a normal Event.
+    async fn events(&self, witnesses: &Witnesses<'_>) -> Result<Vec<Value>, RequestError> {
+        let named = |object: &Value| {
             let name = object["metadata"]["name"].as_str().unwrap_or_default();
-            let only = if object["kind"] == "PersistentVolumeClaim" {
-                ""
-            } else {
-                "type=Warning,"
-            };
-            let fields = format!("{only}involvedObject.name={name}");
-            events.extend(self.list("v1", "Event", &ListParams::default().fields(&fields)).await?);
+            format!("involvedObject.name={name}")
+        };
+        let mut asked = vec![named(witnesses.maker)];
+        asked.extend(witnesses.pod.map(named));
+        asked.extend(
+            witnesses
+                .pod
+                .filter(|pod| waits_for_claims(pod))
+                .map(|_| OF_CLAIMS.to_owned()),
+        );
+        asked.dedup();
+        let mut events = Vec::new();
+        for fields in asked {
+            let params = ListParams::default().fields(&fields).limit(MOST_EVENTS);
+            events.extend(self.list("v1", "Event", &params).await?);
         }
         Ok(events)
     }
 
-    /// The last line of the first container that crashes. Its log may not be readable.
-    async fn last_lines(&self, pods: &[Value]) -> BTreeMap<ContainerName, String> {
-        let crashing = pods.iter().find_map(|pod| {
-            let name = pod["metadata"]["name"].as_str()?;
-            let statuses = pod["status"]["containerStatuses"].as_array()?;
-            let waits = |status: &&Value| status["state"]["waiting"]["reason"] == "CrashLoopBackOff";
-            let container = statuses.iter().find(waits)?["name"].as_str()?;
-            Some((name.to_owned(), container.to_owned()))
-        });
-        let Some((pod, container)) = crashing else {
-            return BTreeMap::new();
-        };
+    /// The last line that a container wrote. Its log may not be readable.
+    async fn last_line(&self, words: LastWords) -> BTreeMap<ContainerName, String> {
+        let LastWords {
+            container,
+            is_before_restart,
+        } = words;
         let api: Api<k8s_openapi::api::core::v1::Pod> = Api::namespaced(self.cluster.client(), self.namespace);
         let params = LogParams {
-            container: Some(container.clone()),
-            previous: true,
+            container: Some(container.container.clone()),
+            previous: is_before_restart,
             tail_lines: Some(1),
             limit_bytes: Some(LOG_BYTES),
             ..LogParams::default()
         };
-        let attempt = self.attempt("get", "pods/log", &pod);
+        let attempt = self.attempt("get", "pods/log", &container.pod);
         let log = self
             .cluster
-            .ask(attempt, api.logs(&pod, &params))
+            .ask(attempt, api.logs(&container.pod, &params))
             .await
             .unwrap_or_default();
         let line = log.lines().last().map(str::trim).filter(|line| !line.is_empty());
-        line.map(|line| (ContainerName { pod, container }, line.to_owned()))
-            .into_iter()
-            .collect()
+        line.map(|line| (container, line.to_owned())).into_iter().collect()
     }
 
     async fn list(&self, api_version: &str, kind: &str, params: &ListParams) -> Result<Vec<Value>, RequestError> {
-        let params = params.clone().limit(MOST);
+        let mut params = params.clone();
+        params.limit.get_or_insert(MOST);
         let api = self.api(api_version, kind);
         let found = self
             .cluster
@@ -232,8 +228,12 @@ fn selector_of(workload: &Value) -> Option<String> {
     (!pairs.is_empty()).then(|| pairs.join(","))
 }
 
-fn is_ready(pod: &Value) -> bool {
-    let conditions = pod["status"]["conditions"].as_array();
-    let is_met = |condition: &Value| condition["type"] == "Ready" && condition["status"] == "True";
-    conditions.is_some_and(|conditions| conditions.iter().any(is_met))
+/// The field selector for the Events about claims.
+const OF_CLAIMS: &str = "involvedObject.kind=PersistentVolumeClaim";
+
+/// Whether a pod has claims and no node, so that a claim may be why.
+fn waits_for_claims(pod: &Value) -> bool {
+    let volumes = pod["spec"]["volumes"].as_array();
+    let is_claim = |volume: &Value| volume["persistentVolumeClaim"].is_object();
+    pod["spec"]["nodeName"].is_null() && volumes.is_some_and(|volumes| volumes.iter().any(is_claim))
 }

@@ -68,6 +68,15 @@ fn a_job_that_gave_up_says_why() {
 }
 
 #[test]
+fn a_job_is_current_once_it_is_complete() {
+    let job = |status: Value| found(&json!({"apiVersion": "batch/v1", "kind": "Job", "status": status}));
+    let runs = told(State::InProgress, "it is not complete yet (2 pods run)");
+    assert_eq!(job(json!({"startTime": "2024-05-01T11:00:00Z", "active": 2})), runs);
+    let complete = json!({"startTime": "2024-05-01T11:00:00Z", "conditions": [{"type": "Complete", "status": "True"}]});
+    assert_eq!(job(complete), told(State::Current, ""));
+}
+
+#[test]
 fn a_load_balancer_needs_an_address() {
     let service = |ingress: Value| {
         json!({"apiVersion": "v1", "kind": "Service", "spec": {"type": "LoadBalancer", "clusterIP": "10.0.0.1"},

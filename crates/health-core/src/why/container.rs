@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use super::event::Event;
-use super::{Cause, Scene, Weight, image};
+use super::{Cause, ContainerName, LastWords, Scene, Weight, image};
 use crate::field::{items, text, value, whole};
 use crate::text::{MESSAGE, NAME, counted, harmless};
 
@@ -23,6 +23,13 @@ pub(super) struct Container<'a> {
     status: &'a Value,
     spec: Option<&'a Value>,
     is_init: bool,
+}
+
+/// The end of a container that crashes.
+struct LastEnd<'a> {
+    told: Option<&'a Value>,
+    /// Whether the container was not started again since.
+    is_present: bool,
 }
 
 /// The containers of a pod that have a status, init containers first.
@@ -137,7 +144,8 @@ impl<'a> Container<'a> {
         })
     }
 
-    fn crash(&self, scene: &Scene<'_>) -> Option<String> {
+    /// The end of a container that crashes: the present one, or the one before the restart.
+    fn last_end(&self, scene: &Scene<'_>) -> Option<LastEnd<'a>> {
         let last = value(self.status, "lastState.terminated").filter(|last| last.is_object());
         let ended = value(self.status, "state.terminated").filter(|ended| ended.is_object());
         let loops = self.waits_for() == "CrashLoopBackOff";
@@ -147,16 +155,44 @@ impl<'a> Container<'a> {
         if !loops && (self.is_ready() || !(was_restarted || has_crashed)) {
             return None;
         }
-        let told = ended
-            .or(last)
-            .map(|end| format!(": {}", self.end(end)))
-            .unwrap_or_default();
-        let line = self.line(scene, ended.or(last));
+        Some(LastEnd {
+            told: ended.or(last),
+            is_present: ended.is_some(),
+        })
+    }
+
+    fn crash(&self, scene: &Scene<'_>) -> Option<String> {
+        let end = self.last_end(scene)?.told;
+        let told = end.map(|end| format!(": {}", self.end(end))).unwrap_or_default();
+        let line = self.line(scene, end);
+        let restarts = whole(self.status, "restartCount", 0).max(0);
         Some(format!(
             "{} crashes ({}){told}{line}",
             self.noun(),
             counted(restarts, "restart")
         ))
+    }
+
+    /// The log that tells the last words of a container which has ended badly. None if it wrote nothing, because it never
+    /// began.
+    pub(super) fn last_words(&self, scene: &Scene<'_>) -> Option<LastWords> {
+        let failed = || {
+            let end = value(self.status, "state.terminated")?;
+            let is_failure = whole(end, "exitCode", 0) != 0;
+            is_failure.then_some(LastEnd {
+                told: Some(end),
+                is_present: true,
+            })
+        };
+        let LastEnd { told, is_present } = self.last_end(scene).or_else(failed)?;
+        let has_begun = told.is_some_and(|end| !matches!(text(end, "reason"), "StartError" | "ContainerCannotRun"));
+        has_begun.then(|| LastWords {
+            container: ContainerName {
+                pod: self.pod.to_owned(),
+                container: self.name.to_owned(),
+            },
+            is_before_restart: !is_present,
+        })
     }
 
     /// The end of a container that did not succeed, and its last line.

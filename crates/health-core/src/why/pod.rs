@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::container::{self, Container, absent};
 use super::event::Event;
 use super::{Cause, Scene, Weight};
-use crate::field::{Condition, conditions, items, text, value};
+use crate::field::{Condition, conditions, items, text};
 use crate::text::{MESSAGE, NAME, harmless};
 
 /// The beginning of a message about a probe that fails, and the probe.
@@ -51,8 +51,14 @@ fn of_pod(scene: &Scene<'_>, pod: &Value) -> Vec<Cause> {
     add(Weight::Probe, probe(&containers, &events));
     add(Weight::Supply, volume(&containers, &events));
     add(Weight::Placement, placement(scene, pod, &conditions));
-    add(Weight::Wait, Some(wait(pod, &containers, &conditions)));
+    add(Weight::Wait, Some(wait(pod, &containers, &conditions, &events)));
     causes
+}
+
+/// Whether a pod is ready or has succeeded, so that it tells no cause.
+pub(super) fn is_at_rest(pod: &Value) -> bool {
+    let conditions = conditions(pod).unwrap_or_default();
+    text(pod, "status.phase") == "Succeeded" || conditions.iter().any(|condition| condition.is("Ready", "True"))
 }
 
 /// A pod that has ended without success.
@@ -89,12 +95,12 @@ fn probed_to_death(cause: Cause, containers: &[Container<'_>], events: &[Event<'
     } else {
         "startup"
     };
-    let told = probe_message(events, kind, killed.name).map(|told| format!(" ({told})"));
+    let told = probe_message(events, kind, killed.name).unwrap_or_default();
     Cause {
         text: format!(
             "{} is restarted because its {kind} probe fails{}",
             killed.noun(),
-            told.unwrap_or_default()
+            in_brackets(told)
         ),
         ..cause
     }
@@ -119,11 +125,19 @@ fn probe(containers: &[Container<'_>], events: &[Event<'_>]) -> Option<String> {
         let mut running =
             running.filter_map(|container| Some((container, probe_message(events, kind, container.name)?)));
         let (container, told) = running.next()?;
-        Some(format!("the {kind} probe of {} fails ({told})", container.noun()))
+        Some(format!(
+            "the {kind} probe of {} fails{}",
+            container.noun(),
+            in_brackets(told)
+        ))
     })
 }
 
-/// The newest message of a probe of a container.
+fn in_brackets(told: String) -> String {
+    if told.is_empty() { told } else { format!(" ({told})") }
+}
+
+/// The newest message of a probe of a container. It is empty if the program of the probe wrote nothing.
 fn probe_message(events: &[Event<'_>], kind: &str, container: &str) -> Option<String> {
     let (beginning, _) = PROBES.iter().find(|(_, name)| *name == kind)?;
     let of_container = |event: &&Event<'_>| event.container().is_empty() || event.container() == container;
@@ -133,10 +147,10 @@ fn probe_message(events: &[Event<'_>], kind: &str, container: &str) -> Option<St
         .filter(of_container);
     let mut told = unhealthy.filter_map(|event| {
         let rest = event.message.strip_prefix(beginning)?;
-        let (_, told) = rest.split_once(": ")?;
+        let (_, told) = rest.split_once(':')?;
         Some(harmless(told, MESSAGE))
     });
-    told.find(|told| !told.is_empty())
+    told.next()
 }
 
 /// A volume that cannot be mounted, while containers wait for it.
@@ -216,12 +230,7 @@ fn claim(scene: &Scene<'_>, pod: &Value) -> Option<String> {
     let volumes = items(pod, "spec.volumes").iter();
     let names = volumes.map(|volume| text(volume, "persistentVolumeClaim.claimName"));
     let claims: Vec<&str> = names.filter(|name| !name.is_empty()).collect();
-    let complaint = |name: &str| {
-        let mut events = scene.events.named("PersistentVolumeClaim", name);
-        events
-            .find(|event| matches!(event.reason, "ProvisioningFailed" | "FailedBinding"))
-            .map(|event| event.message)
-    };
+    let complaint = |name: &str| scene.complaint_about_claim(name);
     let told = claims.iter().find_map(|name| Some((*name, Some(complaint(name)?))));
     let (name, message) = told.or_else(|| Some((*claims.first()?, None)))?;
     let name = harmless(name, NAME);
@@ -232,7 +241,14 @@ fn claim(scene: &Scene<'_>, pod: &Value) -> Option<String> {
 }
 
 /// The state of a pod that tells no cause.
-fn wait(pod: &Value, containers: &[Container<'_>], conditions: &[Condition<'_>]) -> String {
+fn wait(pod: &Value, containers: &[Container<'_>], conditions: &[Condition<'_>], events: &[Event<'_>]) -> String {
+    let node = harmless(text(pod, "spec.nodeName"), NAME);
+    // What a dead node has told of its containers stays in the status.
+    let mut of_kubelet = events.iter().filter(|event| event.reason != "TaintManagerEviction");
+    let is_silent = of_kubelet.next().is_some_and(|event| event.reason == "NodeNotReady");
+    if is_silent && !node.is_empty() {
+        return format!("node {node} does not answer");
+    }
     let mut unready = containers.iter().filter(|container| !container.is_ready());
     if let Some(container) = unready.find(|container| container.is_running() || !container.waits_for().is_empty()) {
         return match container.waits_for() {
@@ -246,8 +262,12 @@ fn wait(pod: &Value, containers: &[Container<'_>], conditions: &[Condition<'_>])
     if gates {
         return "the pod waits for its readiness gates".to_owned();
     }
-    if value(pod, "spec.nodeName").is_none() && containers.is_empty() {
-        return "the pod has no node yet".to_owned();
+    if containers.is_empty() {
+        return if node.is_empty() {
+            "the pod has no node yet".to_owned()
+        } else {
+            format!("node {node} has not taken up the pod")
+        };
     }
     "the pod is not ready".to_owned()
 }

@@ -3,6 +3,7 @@ use serde_json::json;
 use super::*;
 
 mod refusals;
+mod seen;
 mod workloads;
 
 fn now() -> Timestamp {

@@ -1,4 +1,4 @@
-//! Causes that a workload tells itself: the end of a Job, and counts of pods.
+//! Causes that a workload tells itself: the end of a Job, the complaint about a claim, and counts of pods.
 //!
 //! Counts are told last, because they name no reason. Must never walk through more pods than there are.
 
@@ -6,8 +6,7 @@ use serde_json::Value;
 
 use super::{Cause, Scene, Weight};
 use crate::field::{conditions, text, whole};
-use crate::judge::batch;
-use crate::text::{NAME, counted, harmless};
+use crate::text::{MESSAGE, NAME, counted, harmless};
 use crate::why::container;
 
 /// The number of failed pods that a sentence names.
@@ -18,26 +17,22 @@ pub(super) fn causes(scene: &Scene<'_>) -> Option<Cause> {
         "batch/Job" => job(scene),
         "apps/DaemonSet" => daemon_set(scene.workload),
         "apps/StatefulSet" => stateful_set(scene),
+        "PersistentVolumeClaim" => claim(scene),
         _ => None,
     }
 }
 
-/// A Job that has given up, with the pods that failed.
+/// The failed pods of a Job that has given up. That it did so is told by its own state.
 fn job(scene: &Scene<'_>) -> Option<Cause> {
     let conditions = conditions(scene.workload).ok()?;
-    let failed = conditions.iter().find(|condition| condition.is("Failed", "True"))?;
+    conditions.iter().find(|condition| condition.is("Failed", "True"))?;
     let pods: Vec<String> = scene.pods.iter().filter_map(|pod| ended(scene, pod)).collect();
     let others = pods.len().saturating_sub(NAMED);
-    let mut told = vec![batch::failure(failed)];
-    told.extend(pods.into_iter().take(NAMED));
+    let mut told: Vec<String> = pods.into_iter().take(NAMED).collect();
     if others > 0 {
         told.push(format!("{others} more failed"));
     }
-    Some(Cause::new(
-        Weight::Verdict,
-        text(scene.workload, "metadata.name"),
-        told.join("; "),
-    ))
+    (!told.is_empty()).then(|| Cause::new(Weight::Verdict, "", told.join("; ")))
 }
 
 /// The way in which a pod of a Job failed.
@@ -50,6 +45,12 @@ fn ended(scene: &Scene<'_>, pod: &Value) -> Option<String> {
     let end = containers.iter().find_map(|container| container.failure(scene));
     let (end, line) = end.unwrap_or_else(|| ("failed".to_owned(), String::new()));
     Some(format!("{name}: {end}{line}"))
+}
+
+/// The complaint about a claim that gets no volume.
+fn claim(scene: &Scene<'_>) -> Option<Cause> {
+    let message = scene.complaint_about_claim(text(scene.workload, "metadata.name"))?;
+    Some(Cause::new(Weight::Supply, "", harmless(message, MESSAGE)))
 }
 
 fn daemon_set(set: &Value) -> Option<Cause> {

@@ -33,11 +33,11 @@ fn a_job_that_gave_up_names_its_failed_pods() {
             {"name": "c", "state": {"terminated": {"exitCode": code}}}]}),
         )
     };
-    let told = |pods: &[Value]| why(&job, &around(pods), now()).unwrap();
-    assert_eq!(told(&[]), "w: all tries are used up (BackoffLimitExceeded)");
+    let told = |pods: &[Value]| why(&job, &around(pods), now()).unwrap_or_default();
+    assert_eq!(told(&[]), "", "the state of the Job says it");
     assert_eq!(
         told(&[failed("w-a", 1), failed("w-b", 2)]),
-        "w: all tries are used up (BackoffLimitExceeded); w-a: exit code 1; w-b: exit code 2"
+        "w-a: exit code 1; w-b: exit code 2"
     );
     let many: Vec<Value> = (1..=5).map(|code| failed("w-a", code)).collect();
     assert!(told(&many).ends_with("w-a: exit code 3; 2 more failed"));
@@ -96,6 +96,54 @@ fn a_stateful_set_tells_the_pod_at_which_it_is_stuck() {
         "w: pod w-1 does not exist"
     );
     assert_eq!(told(json!({"replicas": 1})), None);
+}
+
+#[test]
+fn a_claim_tells_the_complaint_about_it() {
+    let claim = workload("v1", "PersistentVolumeClaim", &json!({}), &json!({"phase": "Pending"}));
+    let told = |events: &[Value]| {
+        let around = Around {
+            events,
+            ..Around::default()
+        };
+        why(&claim, &around, now())
+    };
+    let failed = event(
+        "PersistentVolumeClaim",
+        "w",
+        "ProvisioningFailed",
+        "storageclass \"fast\" not found",
+    );
+    assert_eq!(told(&[failed]).unwrap(), "storageclass \"fast\" not found");
+    assert_eq!(told(&[]), None);
+}
+
+#[test]
+fn a_node_that_does_not_answer_is_named() {
+    let set = workload(
+        "apps/v1",
+        "DaemonSet",
+        &json!({}),
+        &json!({"desiredNumberScheduled": 1}),
+    );
+    let mut pod = owned("w-a", &json!({"phase": "Pending"}));
+    pod["spec"] = json!({"nodeName": "n"});
+    assert_eq!(
+        why(&set, &around(&[pod.clone()]), now()).unwrap(),
+        "w-a: node n has not taken up the pod"
+    );
+    pod["status"] = json!({"phase": "Running", "conditions": [{"type": "Ready", "status": "False"}],
+        "containerStatuses": [{"name": "c", "ready": true, "state": {"running": {}}}]});
+    let events = [
+        event("Pod", "w-a", "TaintManagerEviction", "Marking for deletion"),
+        event("Pod", "w-a", "NodeNotReady", "Node is not ready"),
+    ];
+    let around = Around {
+        pods: &[pod],
+        events: &events,
+        ..Around::default()
+    };
+    assert_eq!(why(&set, &around, now()).unwrap(), "w-a: node n does not answer");
 }
 
 #[test]

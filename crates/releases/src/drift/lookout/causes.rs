@@ -1,4 +1,4 @@
-//! The looks for the causes for which releases are not healthy: one at a time, with growing pauses.
+//! The looks for the causes for which releases are not healthy: one at a time, first ones first, with growing pauses.
 //!
 //! Must never look for a cause of a healthy release.
 
@@ -103,7 +103,8 @@ impl Causes {
             return None;
         }
         let due = self.by_release.iter_mut().filter(|(_, look)| look.due <= now);
-        let (release, look) = due.min_by_key(|(_, look)| look.due)?;
+        // Somebody waits for the first answer, while a repeated one is mostly the same.
+        let (release, look) = due.min_by_key(|(_, look)| (look.looks > 0, look.due))?;
         look.looks = look.looks.saturating_add(1);
         look.due = now + if look.looks < SHORT { PAUSE } else { LONG_PAUSE };
         self.is_looking = true;
