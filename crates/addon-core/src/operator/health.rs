@@ -1,7 +1,7 @@
 //! The health of each module's objects, and when it counts.
 //!
 //! The lookout reports what the statuses of objects say. This machine adds time: objects that are on their way for too
-//! long are unhealthy, and a short relapse does not begin the time anew. Must never make a module wait for ever: a health
+//! long are unhealthy, and a short relapse does not begin the time anew, nor is it news. Must never make a module wait for ever: a health
 //! that nobody reports counts as unknown after a while, and unknown holds nothing up.
 
 use std::collections::BTreeMap;
@@ -17,7 +17,8 @@ use crate::release::returned::Unhealthy;
 
 /// The time for which a failure must last before it counts.
 const LASTS: Duration = Duration::from_secs(5);
-/// The time for which a module must be healthy before a relapse begins a new spell.
+/// The time for which a module must be healthy before a relapse begins a new spell, and before people are told of the
+/// recovery: one that flaps would fill the log.
 const SETTLED: Duration = Duration::from_secs(30);
 /// The time within which the lookout tells the health of a new revision. After that the health is unknown.
 const TOLD_WITHIN: Duration = Duration::from_secs(30);
@@ -133,11 +134,26 @@ impl Known {
     fn turns_at(&self, now: Tick) -> Option<Tick> {
         let times = match self.current() {
             None => [Some(self.since + TOLD_WITHIN), None],
+            Some(Seen::Healthy) if self.told => [Some(self.kind_since + SETTLED), None],
             Some(Seen::Unknown | Seen::Healthy) => [None, None],
             Some(Seen::InProgress(_)) => [Some(self.since + self.timeout), None],
             Some(Seen::Failed(_)) => [Some(self.kind_since + LASTS), Some(self.since + self.timeout)],
         };
         times.into_iter().flatten().filter(|at| *at > now).min()
+    }
+
+    /// The news for people about the module of this name.
+    fn news(&mut self, module: &ModuleName, health: Health, now: Tick) -> Option<HealthNews> {
+        let unhealthy = match health {
+            Health::Unhealthy if !self.told => Some(self.sentence().unwrap_or_default().to_owned()),
+            Health::Healthy if self.told && now >= self.kind_since + SETTLED => None,
+            Health::Unknown | Health::Healthy | Health::RollingOut | Health::Unhealthy => return None,
+        };
+        self.told = unhealthy.is_some();
+        Some(HealthNews {
+            module: module.clone(),
+            unhealthy,
+        })
     }
 
     fn sentence(&self) -> Option<&str> {
@@ -237,23 +253,16 @@ impl Healths {
         }
     }
 
-    /// The changes of health since the last look, each with the news for people, if it is any.
+    /// The changes since the last look: of healths, each with the news for people if it is any, and news alone.
     pub(super) fn turns(&mut self, now: Tick) -> Vec<Option<HealthNews>> {
         let turned = self.0.iter_mut().filter_map(|(module, known)| {
             let health = known.health(now);
-            if health == known.last {
-                return None;
+            let has_turned = std::mem::replace(&mut known.last, health) != health;
+            if has_turned {
+                known.is_to_leave = health == Health::Unhealthy;
             }
-            known.last = health;
-            known.is_to_leave = health == Health::Unhealthy;
-            let unhealthy = match health {
-                Health::Unhealthy if !known.told => Some(known.sentence().unwrap_or_default().to_owned()),
-                Health::Healthy if known.told => None,
-                Health::Unknown | Health::Healthy | Health::RollingOut | Health::Unhealthy => return Some(None),
-            };
-            known.told = unhealthy.is_some();
-            let module = module.clone();
-            Some(Some(HealthNews { module, unhealthy }))
+            let news = known.news(module, health, now);
+            (has_turned || news.is_some()).then_some(news)
         });
         turned.collect()
     }
