@@ -336,6 +336,7 @@ impl Deriver<'_> {
             Hands::Ours => installed::collect(object, &resource, &place, roles, name, &mut self.rights),
             Hands::Theirs => installed::seen(&resource, &place, name, &mut self.rights),
         }
+        installed::explained(object, &resource, &place, name, &mut self.rights);
     }
 
     fn hook(&mut self, owner: &Owner, module: Option<&FoundModule>, file: &HookFile) {

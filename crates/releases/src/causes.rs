@@ -1,7 +1,7 @@
 //! Why an object of a release is not healthy: asks for the pods, Events and endpoints around it.
 //!
 //! It makes at most seven requests, each with a bounded answer. Must never fail a module because the account may not read
-//! these objects: then there is no cause to tell.
+//! some of these objects: then it tells what the others say.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -183,15 +183,17 @@ impl<'a> Asking<'a> {
         line.map(|line| (container, line.to_owned())).into_iter().collect()
     }
 
+    /// The objects of a kind; none if they may not be read, because the others tell something without them.
     async fn list(&self, api_version: &str, kind: &str, params: &ListParams) -> Result<Vec<Value>, RequestError> {
         let mut params = params.clone();
         params.limit.get_or_insert(MOST);
         let api = self.api(api_version, kind);
-        let found = self
-            .cluster
-            .ask(self.attempt("list", kind, ""), api.list(&params))
-            .await?;
-        Ok(found.items.into_iter().map(|object| json!(object)).collect())
+        let attempt = self.attempt("list", kind, "");
+        match self.cluster.ask(attempt, api.list(&params)).await {
+            Ok(found) => Ok(found.items.into_iter().map(|object| json!(object)).collect()),
+            Err(error) if error.is_forbidden() => Ok(Vec::new()),
+            Err(error) => Err(error),
+        }
     }
 
     fn api(&self, api_version: &str, kind: &str) -> Api<DynamicObject> {

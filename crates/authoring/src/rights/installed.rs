@@ -1,4 +1,4 @@
-//! The rights to install the objects of charts and to keep them as they are.
+//! The rights to install the objects of charts, to keep them as they are, and to tell why they are not healthy.
 //!
 //! RBAC lets the operator grant only rights that it has. So the rules of rendered roles become rights of the operator,
 //! and a role that is only referred to needs the verb `bind`.
@@ -36,7 +36,7 @@ pub(super) fn collect(
         group, kind, plural, ..
     } = resource;
     rights.allow(place, Subject::all(group, plural), &KEEPING, needed_by);
-    if object.pointer("/metadata/annotations/helm.sh~1hook").is_some() {
+    if is_helm_hook(object) {
         // Before helm recreates an object that is a helm hook, it checks whether the namespace is being deleted.
         rights.allow(&Scope::Release, Subject::all("", "namespaces"), &["get"], needed_by);
     }
@@ -50,10 +50,33 @@ pub(super) fn collect(
     }
 }
 
+fn is_helm_hook(object: &Value) -> bool {
+    object.pointer("/metadata/annotations/helm.sh~1hook").is_some()
+}
+
 /// Adds the rights to watch an object that the module's account installs.
 pub(super) fn seen(resource: &Resource, place: &Scope, needed_by: &str, rights: &mut Rights) {
     let subject = Subject::all(&resource.group, &resource.plural);
     rights.allow(place, subject, &SEEING, needed_by);
+}
+
+/// Adds the rights to tell why an object is not healthy: what is read beside the object itself. Helm hooks are not judged.
+pub(super) fn explained(object: &Value, resource: &Resource, place: &Scope, needed_by: &str, rights: &mut Rights) {
+    if is_helm_hook(object) {
+        return;
+    }
+    let mut allow = |group: &str, plural: &str, verb: &str| {
+        rights.allow(place, Subject::all(group, plural), &[verb], needed_by);
+    };
+    match (resource.group.as_str(), resource.kind.as_str()) {
+        ("apps", "Deployment") => allow("apps", "replicasets", "list"),
+        ("apps", "StatefulSet" | "DaemonSet" | "ReplicaSet") | ("batch", "Job") | ("", "Pod") => {}
+        ("", "PersistentVolumeClaim") => return allow("", "events", "list"),
+        _ => return,
+    }
+    allow("", "events", "list");
+    allow("", "pods", "list");
+    allow("", "pods/log", "get");
 }
 
 /// The kind and name of an object that is a role.
@@ -200,5 +223,30 @@ roleRef: {kind: ClusterRole, name: view}
                 ),
             ]
         );
+    }
+
+    #[test]
+    fn the_cause_of_a_workload_is_read_at_its_pods() {
+        let told = |object: &Value| -> Vec<String> {
+            let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap();
+            let (kinds, mut rights) = (Kinds::built_in(), Rights::default());
+            let resource = kinds.of_manifest(text("/apiVersion"), text("/kind")).unwrap();
+            explained(object, resource, &Scope::Release, "m", &mut rights);
+            let rules = rights.rules(&Scope::Release).into_iter();
+            rules.map(|rule| rule.document().to_string()).collect()
+        };
+        let of = |version: &str, kind: &str| serde_json::json!({"apiVersion": version, "kind": kind});
+        let of_pods = [
+            r#"{"apiGroups":[""],"resources":["pods/log"],"verbs":["get"]}"#,
+            r#"{"apiGroups":[""],"resources":["events","pods"],"verbs":["list"]}"#,
+        ];
+        assert_eq!(told(&of("apps/v1", "StatefulSet")), of_pods);
+        assert_eq!(told(&of("batch/v1", "Job")), of_pods);
+        let of_sets = r#"{"apiGroups":["apps"],"resources":["replicasets"],"verbs":["list"]}"#;
+        assert_eq!(told(&of("apps/v1", "Deployment")), [&of_pods[..], &[of_sets]].concat());
+        assert_eq!(told(&of("v1", "ConfigMap")), [""; 0]);
+        let mut hook = of("batch/v1", "Job");
+        hook["metadata"] = serde_json::json!({"annotations": {"helm.sh/hook": "pre-install"}});
+        assert_eq!(told(&hook), [""; 0]);
     }
 }
