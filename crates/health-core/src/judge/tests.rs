@@ -23,6 +23,10 @@ fn the_sentence_tells_the_count_that_falls_short() {
     let deployment = json!({"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"replicas": 2},
         "status": {"replicas": 2, "updatedReplicas": 2, "availableReplicas": 0}});
     assert_eq!(found(&deployment), told(State::InProgress, "0 of 2 pods are available"));
+    let rolling = json!({"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"replicas": 1},
+        "status": {"replicas": 2, "updatedReplicas": 1, "availableReplicas": 1}});
+    let sentence = "1 of 2 pods is available, and 1 old pod has still to end";
+    assert_eq!(found(&rolling), told(State::InProgress, sentence));
     let set = json!({"apiVersion": "apps/v1", "kind": "StatefulSet", "spec": {"replicas": 3},
         "status": {"replicas": 3, "readyReplicas": 1}});
     assert_eq!(found(&set), told(State::InProgress, "1 of 3 pods is ready"));

@@ -25,6 +25,18 @@ fn surplus(count: i64, wanted: i64) -> Option<Finding> {
     (extra > 0).then(|| Finding::in_progress(&format!("{} {verb} still to end", counted(extra, "old pod"))))
 }
 
+/// Like `surplus`, of a Deployment whose old pods stay until the new ones work.
+fn rolling(all: i64, wanted: i64, available: i64) -> Option<Finding> {
+    let surplus = surplus(all, wanted)?;
+    let Some(short) = short(available, all, "available") else {
+        return Some(surplus);
+    };
+    Some(Finding::in_progress(&format!(
+        "{}, and {}",
+        short.sentence, surplus.sentence
+    )))
+}
+
 pub(super) fn deployment(object: &Value, conditions: &[Condition<'_>]) -> Finding {
     let deadline = whole(object, "spec.progressDeadlineSeconds", NO_DEADLINE);
     // Without a deadline the controller does not report progress.
@@ -49,7 +61,7 @@ pub(super) fn deployment(object: &Value, conditions: &[Condition<'_>]) -> Findin
     let (all, updated) = (count("status.replicas"), count("status.updatedReplicas"));
     short(all, wanted, "created")
         .or_else(|| short(updated, wanted, "of the newest version"))
-        .or_else(|| surplus(all, wanted))
+        .or_else(|| rolling(all, wanted, count("status.availableReplicas")))
         .or_else(|| short(count("status.availableReplicas"), updated, "available"))
         .or_else(|| short(count("status.readyReplicas"), wanted, "ready"))
         .or_else(|| (!progressing).then(|| Finding::in_progress("the rollout is not complete yet")))
