@@ -20,6 +20,9 @@ const LASTS: Duration = Duration::from_secs(5);
 /// The time for which a module must be healthy before a relapse begins a new spell, and before people are told of the
 /// recovery: one that flaps would fill the log.
 const SETTLED: Duration = Duration::from_secs(30);
+/// The time for which a relapse that is over is still reported: a container that crashes is often back before anybody
+/// looks.
+const LINGERS: Duration = Duration::from_secs(15);
 /// The time within which the lookout tells the health of a new revision. After that the health is unknown.
 const TOLD_WITHIN: Duration = Duration::from_secs(30);
 
@@ -88,6 +91,12 @@ struct Known {
     kind_since: Tick,
     /// Whether an upgrade of ours began the spell.
     is_by_upgrade: bool,
+    /// Whether this process has made the revision.
+    is_ours: bool,
+    /// The sentence of a relapse of the revision, as long as that goes on.
+    relapse: Option<String>,
+    /// The end of the last relapse of the revision, and its sentence.
+    relapsed: Option<(Tick, String)>,
     /// The longest time on the way.
     timeout: Duration,
     /// The health at the last look.
@@ -106,6 +115,9 @@ impl Known {
             since: now,
             kind_since: now,
             is_by_upgrade: false,
+            is_ours: false,
+            relapse: None,
+            relapsed: None,
             timeout,
             last: Health::Unknown,
             told: false,
@@ -130,12 +142,15 @@ impl Known {
         }
     }
 
-    /// The next time at which the health changes by time alone.
+    /// The next time at which the health, or what is reported of it, changes by time alone.
     fn turns_at(&self, now: Tick) -> Option<Tick> {
         let times = match self.current() {
             None => [Some(self.since + TOLD_WITHIN), None],
-            Some(Seen::Healthy) if self.told => [Some(self.kind_since + SETTLED), None],
-            Some(Seen::Unknown | Seen::Healthy) => [None, None],
+            Some(Seen::Healthy) => [
+                self.told.then_some(self.kind_since + SETTLED),
+                self.relapsed.as_ref().map(|(ended, _)| *ended + LINGERS),
+            ],
+            Some(Seen::Unknown) => [None, None],
             Some(Seen::InProgress(_)) => [Some(self.since + self.timeout), None],
             Some(Seen::Failed(_)) => [Some(self.kind_since + LASTS), Some(self.since + self.timeout)],
         };
@@ -154,6 +169,24 @@ impl Known {
             module: module.clone(),
             unhealthy,
         })
+    }
+
+    /// Notes a relapse, which begins after the revision was healthy, and its end.
+    fn note_relapse(&mut self, revision: u32, seen: &Seen, now: Tick) {
+        let was_healthy = self.seen.as_ref().is_some_and(|was| *was == (revision, Seen::Healthy));
+        match seen {
+            Seen::InProgress(sentence) | Seen::Failed(sentence) => {
+                if was_healthy || self.relapse.is_some() {
+                    self.relapse = Some(sentence.clone());
+                }
+            }
+            Seen::Healthy => {
+                if let Some(sentence) = self.relapse.take() {
+                    self.relapsed = Some((now, sentence));
+                }
+            }
+            Seen::Unknown => {}
+        }
     }
 
     fn sentence(&self) -> Option<&str> {
@@ -176,9 +209,11 @@ impl Healths {
     ) {
         let known = self.0.entry(module.clone()).or_insert_with(|| Known::new(now, timeout));
         known.timeout = timeout;
+        known.is_ours &= known.released == revision;
         known.released = revision;
         if upgraded {
             (known.since, known.kind_since, known.is_by_upgrade) = (now, now, true);
+            (known.is_ours, known.relapse, known.relapsed) = (true, None, None);
         } else if known.seen.is_none() {
             known.since = now;
         }
@@ -193,6 +228,8 @@ impl Healths {
         if was_well && !is_well(&seen) && now - known.kind_since >= SETTLED {
             (known.since, known.is_by_upgrade) = (now, false);
         }
+        known.note_relapse(revision, &seen, now);
+        let was = known.seen.as_ref().map(|(_, seen)| seen);
         let is_same_kind = was.is_some_and(|was| std::mem::discriminant(was) == std::mem::discriminant(&seen));
         if !is_same_kind {
             known.kind_since = now;
@@ -218,6 +255,17 @@ impl Healths {
     /// The time since which the module has not been healthy.
     pub(super) fn since(&self, module: &ModuleName) -> Option<Tick> {
         self.0.get(module).map(|known| known.since)
+    }
+
+    /// Whether this process has made the present revision of the module.
+    pub(super) fn is_ours(&self, module: &ModuleName) -> bool {
+        self.0.get(module).is_some_and(|known| known.is_ours)
+    }
+
+    /// The sentence of a relapse that has just ended.
+    pub(super) fn relapse(&self, module: &ModuleName, now: Tick) -> Option<&str> {
+        let (ended, sentence) = self.0.get(module)?.relapsed.as_ref()?;
+        (now < *ended + LINGERS).then_some(sentence)
     }
 
     /// Whether the module got a revision from this process that is not healthy yet.

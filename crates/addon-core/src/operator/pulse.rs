@@ -100,17 +100,19 @@ impl Survey<'_> {
         let (now, healths) = (self.of.cx.now.tick, &self.of.healths);
         let units = self.of.modules.iter().filter(|unit| unit.is_enabled());
         let ailing = units.filter_map(|unit| {
-            let has_failed = match healths.of(unit.name(), now) {
-                Health::Unknown | Health::Healthy => return None,
-                Health::RollingOut => false,
-                Health::Unhealthy => true,
+            let name = unit.name();
+            let (has_failed, sentence) = match healths.of(name, now) {
+                Health::Unknown => return None,
+                Health::Healthy => (false, healths.relapse(name, now)?),
+                Health::RollingOut => (false, healths.sentence(name).unwrap_or_default()),
+                Health::Unhealthy => (true, healths.sentence(name).unwrap_or_default()),
             };
             let ailment = Ailment {
                 has_failed,
-                is_upgraded: healths.is_upgrading(unit.name(), now),
-                sentence: healths.sentence(unit.name()).unwrap_or_default().to_owned(),
+                is_upgraded: healths.is_ours(name),
+                sentence: sentence.to_owned(),
             };
-            Some((unit.name().to_string(), ailment))
+            Some((name.to_string(), ailment))
         });
         ailing.collect()
     }

@@ -171,3 +171,11 @@ pub(super) struct Glance<'a> {
     pub(super) report: Option<&'a Report>,
     pub(super) heard: Tick,
 }
+
+impl<'a> Glance<'a> {
+    /// The report, if it is one of this pod about the version on trial.
+    pub(super) fn report_by(&self, pod: &TrialPod) -> Option<&'a Report> {
+        let is_of = |report: &&Report| report.pod == pod.name && self.trial.to_digests.contains(&report.of);
+        self.report.filter(is_of)
+    }
+}

@@ -3,12 +3,13 @@
 //! All times are measured by the judge's own clock, from one observation to the next. Must never count a time in which
 //! the judge got no answer from the API server, nor compare the clocks of two pods.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use clock::Tick;
 use jiff::Timestamp;
 
-use super::health::Ailing;
+use super::health::{self, Ailing};
 use super::record::{Failures, Ruling, Trial};
 use super::sight::{Glance, LeaseSight, PodState, TrialPod};
 
@@ -70,6 +71,8 @@ struct PodWatch {
     said: Option<Tick>,
     /// The latest of three times: the last report, the beginning of the watch, and `charged`.
     spoke: Tick,
+    /// The modules that the pod has upgraded, as far as they were not healthy. A later process in it does not know.
+    upgraded: BTreeSet<String>,
     /// The end of the pod's first converge by its own clock, and the time at which this watch first saw it.
     converged: Option<(Timestamp, Tick)>,
     /// The time since which the pod has led, ready and converged, without a new failure.
@@ -213,6 +216,7 @@ impl PodWatch {
             words: None,
             said: None,
             spoke: glance.heard,
+            upgraded: BTreeSet::new(),
             converged: None,
             clean: None,
         };
@@ -246,6 +250,8 @@ impl PodWatch {
             self.spoke = heard;
         }
         keep(&mut self.charged, is_charged, heard);
+        self.upgraded
+            .extend(glance.report_by(pod).into_iter().flat_map(health::upgraded));
         let words = self.words_in(pod, glance);
         if words != self.words {
             (self.said, self.spoke) = (Some(heard), heard);
@@ -270,20 +276,17 @@ impl PodWatch {
     }
 
     fn words_in(&self, pod: &TrialPod, glance: Glance<'_>) -> Option<Words> {
-        let report = glance.report?;
-        if report.pod != pod.name || !glance.trial.to_digests.contains(&report.of) {
-            return self.words.clone();
-        }
-        let new = report
-            .failing
-            .iter()
-            .filter(|(subject, _)| !glance.trial.failing.contains(*subject));
+        let Some(report) = glance.report_by(pod) else {
+            return self.words.clone().filter(|_| glance.report.is_some());
+        };
+        let all = report.failing.iter();
+        let new = all.filter(|(subject, _)| !glance.trial.failing.contains(*subject));
         let worst = new.max_by_key(|(_, failures)| **failures);
         Some(Words {
             number: report.number,
             converged: report.converged,
             worst: worst.map(|(subject, failures)| (subject.clone(), *failures)),
-            ailing: Ailing::of(glance.trial, report),
+            ailing: Ailing::of(glance.trial, report, &self.upgraded),
         })
     }
 
@@ -357,7 +360,8 @@ impl PodWatch {
             return Some((Ruling::Passed, why));
         }
         let (_, since) = self.converged?;
-        if heard.since(since) < limit.max(PROBATION * 2) {
+        // What is well at the limit has the time to stay so. A module that is well only now and then breaks it off.
+        if heard.since(since) < limit.max(PROBATION * 2) || self.clean.is_some() {
             return None;
         }
         self.ailing().and_then(|ailing| ailing.end(&shown(limit))).or_else(|| {

@@ -262,3 +262,30 @@ fn a_module_that_keeps_its_revision_does_not_run_for_its_health() {
     assert_eq!(world.health("db").0, Health::Unhealthy);
     assert!(world.take_log().is_empty());
 }
+
+#[test]
+fn a_relapse_is_reported_for_a_while_and_stays_the_fault_of_who_upgraded() {
+    let mut world = world().start();
+    let ailment = |world: &World| {
+        let pulse = world.operator.answer(&PulseQuery);
+        let ailment = pulse.unhealthy.get("db").cloned();
+        ailment.map(|ailment| (ailment.is_upgraded, ailment.sentence))
+    };
+    world.on_its_way("db");
+    assert_eq!(ailment(&world), Some((true, WEB.to_owned())));
+    world.see("db", 1, Seen::Healthy);
+    assert_eq!(ailment(&world), None, "the way to health is no relapse");
+    world.pass(SECOND * 40);
+    world.on_its_way("db");
+    assert_eq!(ailment(&world), Some((true, WEB.to_owned())));
+    world.pass(SECOND);
+    world.see("db", 1, Seen::Healthy);
+    assert_eq!(world.health("db").0, Health::Healthy);
+    assert_eq!(
+        ailment(&world),
+        Some((true, WEB.to_owned())),
+        "nobody may have looked in that second"
+    );
+    world.pass(SECOND * 15);
+    assert_eq!(ailment(&world), None);
+}

@@ -46,6 +46,36 @@ fn a_version_fails_if_a_module_that_it_upgraded_says_so_or_is_not_healthy_in_tim
 }
 
 #[test]
+fn a_version_that_was_started_again_is_still_blamed_for_what_it_upgraded() {
+    let forgets = |bench: &mut Bench, second: u64| {
+        report(bench, second, &[("a", ailment(second >= 300, second < 20))]);
+    };
+    let why = "module a is not healthy: Deployment web: 0 of 1 pods are ready";
+    check(300, Ruling::Failed, why, nothing, forgets);
+}
+
+#[test]
+fn a_module_that_is_healthy_at_the_limit_has_the_time_to_stay_so() {
+    let late = |bench: &mut Bench, second: u64| {
+        let unhealthy = [("a", ailment(false, true))];
+        report(bench, second, if second < 880 { &unhealthy } else { &[] });
+    };
+    let why = "it has led for 60 s since its first converge, and nothing new failed";
+    check(940, Ruling::Passed, why, nothing, late);
+    let flaps = |bench: &mut Bench, second: u64| {
+        let unhealthy = [("a", ailment(false, true))];
+        report(bench, second, if second % 50 < 10 { &unhealthy } else { &[] });
+    };
+    let why = "within 15 min module a is not healthy: Deployment web: 0 of 1 pods are ready";
+    check(900, Ruling::Failed, why, nothing, flaps);
+    let flaps = |bench: &mut Bench, second: u64| {
+        let unhealthy = [("a", ailment(false, true))];
+        report(bench, second, if second % 50 >= 40 { &unhealthy } else { &[] });
+    };
+    check(940, Ruling::Failed, why, nothing, flaps);
+}
+
+#[test]
 fn a_version_is_not_blamed_for_objects_that_it_did_not_touch_or_that_were_ill_before() {
     let node = |bench: &mut Bench, second: u64| {
         let unhealthy = [("a", ailment(true, true)), ("b", ailment(true, false))];
