@@ -12,6 +12,7 @@ mod deaths;
 mod followed;
 mod good;
 mod hands;
+mod health;
 mod refused;
 mod sight;
 mod silence;
@@ -70,5 +71,29 @@ fn versions_are_tried_and_taken_or_sent_away() {
             ),
             ("drained", deaths::the_old_pods_are_evicted_during_a_trial),
         ],
+    );
+}
+
+#[test]
+fn versions_are_judged_by_the_health_of_their_modules() {
+    if testbed::shared::has_no_node() {
+        return;
+    }
+    let plane = start();
+    let image = Image::push(&plane, "health");
+    play(
+        &plane,
+        &image,
+        &[
+            ("an image of a module", health::names_an_image_that_does_not_exist),
+            ("pods that crash later", health::has_pods_that_crash_later),
+            ("pods that need long", health::has_pods_that_need_long),
+        ],
+    );
+    // It ends the pods of all installations.
+    play(
+        &plane,
+        &image,
+        &[("a node without power", health::its_node_loses_its_power)],
     );
 }

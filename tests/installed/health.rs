@@ -88,8 +88,8 @@ impl<'a> Places<'a> {
     }
 }
 
-/// Pushes the image of all pods, and returns its name.
-fn push_image(plane: &ControlPlane) -> String {
+/// Pushes the image of all pods with the tag `1`, and returns its repository.
+pub(super) fn push_image(plane: &ControlPlane) -> String {
     let programs = ["sh", "cat", "date", "head", "sleep", "touch", "tr"].map(Path::new);
     let layer = programs::layer(&programs, &[("etc/passwd", "root:x:0:0::/:\napp:x:1001:1001::/:\n")]);
     let registry = plane.registry().unwrap();

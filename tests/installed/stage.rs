@@ -107,8 +107,8 @@ fn layout() -> &'static Path {
         let order = ["build", "--definition", definition.trim(), "--to", &place(&layout)];
         let content = ["--operator", &place(&operator), "--packages", &packages];
         // Each folder of modules gets a manifest of its files.
-        let added = ["story", "versions"].map(|name| format!("tests/installed/trial/{name}:/trial/{name}"));
-        let added = ["--add", &added[0], "--add", &added[1]];
+        let added = ["story", "versions", "health"].map(|name| format!("tests/installed/trial/{name}:/trial/{name}"));
+        let added: Vec<&str> = added.iter().flat_map(|added| ["--add", added]).collect();
         printed(&[&order[..], &content, &added].concat());
         layout
     })
