@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use addon_core::operator::effect::{Effect, HealthNews, Job, Notice, Slowed};
+use addon_core::operator::effect::{Effect, Job, Notice, Slowed};
 use addon_core::operator::event::Event;
 use names::{HookId, ModuleName};
 
@@ -38,7 +38,11 @@ impl Loops {
                 }
             }
             // The health comes from outside, and counts only once it has lasted.
-            Effect::Tell(Notice::HealthTurned(HealthNews { module, .. })) => {
+            Effect::StartJob(Job::SyncRelease {
+                module,
+                unhealthy: Some(_),
+                ..
+            }) => {
                 self.until.remove(module);
             }
             Effect::StartJob(Job::SyncRelease { module, .. }) => {

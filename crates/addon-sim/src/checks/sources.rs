@@ -156,16 +156,8 @@ impl Sources {
         edition: Edition,
         verdict: &FilesVerdict,
     ) -> Result<(), Violation> {
-        let is_about = |notice: &Notice| match (verdict, notice) {
-            (
-                FilesVerdict::Good,
-                Notice::ModuleReady { module: other, .. } | Notice::ScriptAnswered { module: other, .. },
-            )
-            | (FilesVerdict::Bad(_), Notice::FilesRefused { module: other, .. }) => other == module,
-            _ => false,
-        };
-        let mut effects = step.effects.iter();
-        let is_plain = effects.any(|effect| matches!(effect, Effect::Tell(notice) if is_about(notice)));
+        let is_refusal = |effect: &Effect| matches!(effect, Effect::Tell(Notice::FilesRefused { module: other, .. }) if other == module);
+        let is_refused = step.effects.iter().any(is_refusal);
         let trial = self.trials.remove(module.as_str());
         let of_trial = trial.as_ref().is_some_and(|trial| trial.edition == edition);
         let failed = trial
@@ -174,8 +166,8 @@ impl Sources {
         let health = health_of(step, module);
         let gets_unhealthy = trial.as_ref().is_some_and(|trial| trial.has_former) && health == Health::Unhealthy;
         let is_right = match verdict {
-            FilesVerdict::Good => of_trial && (is_plain || health <= Health::Healthy),
-            FilesVerdict::Bad(_) => is_plain || of_trial && (failed || gets_unhealthy),
+            FilesVerdict::Good => of_trial && health <= Health::Healthy,
+            FilesVerdict::Bad(_) => is_refused || of_trial && (failed || gets_unhealthy),
         };
         if !of_trial {
             self.trials.extend(trial.map(|trial| (module.to_string(), trial)));
