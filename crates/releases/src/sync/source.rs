@@ -53,7 +53,7 @@ impl<'a> Source<'a> {
     }
 
     /// The files for an upgrade. Helm itself asks the API server for its APIs, and takes a part of the list for the
-    /// whole; so a chart that asks for them is not rendered if helm knows fewer than the operator.
+    /// whole; so a chart that asks for them is not rendered if helm lacks one that it names.
     pub(super) async fn ready_for_upgrade(
         &mut self,
         tools: &Tools,
@@ -66,7 +66,12 @@ impl<'a> Source<'a> {
             let chart = made.as_ref().map_or(self.dir, TempDir::path).to_owned();
             let versions: Vec<String> = apis.versions().map(str::to_owned).collect();
             let tmp = tools.ground.tmp.dir().to_owned();
-            let guard = move || helm::chart::guard(&chart, versions.iter().map(String::as_str), &tmp);
+            let (kind, dir, values) = (self.kind, self.dir.to_owned(), self.values.to_string());
+            let guard = move || {
+                let is_named = |version: &&str| names_group(version, &values, &dir, kind);
+                let named: Vec<&str> = versions.iter().map(String::as_str).filter(is_named).collect();
+                helm::chart::guard(&chart, named, &tmp)
+            };
             self.guarded = Some(blocking::run(guard).await.map_err(HelmError::Prepare)?);
         }
         let (made, values) = self.ready.as_ref().expect("it was made above");
@@ -99,6 +104,15 @@ impl<'a> Source<'a> {
             .await
             .map_err(|error| HelmError::Prepare(error).into())
     }
+}
+
+/// Whether the chart or the values name the group of an API version. Other groups come and go without any effect on the
+/// rendering.
+fn names_group(version: &str, values: &str, dir: &Path, kind: Chart) -> bool {
+    let Some((group, _)) = version.split_once('/') else {
+        return true;
+    };
+    values.contains(group) || disk::chart_mentions(dir, kind, &[group])
 }
 
 fn refuse_oversized(release: &str, values: &str) -> Result<(), Failure> {
