@@ -310,6 +310,7 @@ async fn listen(
         trouble,
         monitors,
         outdated,
+        lookout,
         secrets,
         standing,
         ..
@@ -323,6 +324,7 @@ async fn listen(
         trouble: trouble.clone(),
         monitors: Arc::clone(monitors),
         outdated: outdated.clone(),
+        lookout: Arc::clone(lookout),
         secrets: secrets.clone(),
         standing: standing.subscribe(),
         port: settings.listen.port(),

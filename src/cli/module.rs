@@ -2,6 +2,7 @@
 
 mod apis;
 mod health;
+mod objects;
 mod overview;
 mod purge;
 pub(super) mod status;
@@ -192,7 +193,7 @@ impl Module {
             Question::List(watching) => return list(&socket, &watching, output, paint),
             Question::Get(standing) => {
                 return standing.print(&socket, output, |_, status| {
-                    status::full(status, Timestamp::now(), paint)
+                    status::full(status, Timestamp::now(), paint) + &objects::tree(&socket, &status.name, paint)
                 });
             }
             Question::Why(standing) => return standing.why(&socket, output, paint),

@@ -5,7 +5,8 @@ use std::sync::{Arc, OnceLock};
 
 use addon_core::metric::accept;
 use addon_core::metric::escape::Escaping;
-use addon_core::operator::query::{ModulesQuery, QueuesQuery, Status, StatusQuery};
+use addon_core::operator::health::Health;
+use addon_core::operator::query::{ModuleReport, ModulesQuery, QueuesQuery, Status, StatusQuery};
 use axum::Router;
 use axum::extract::{Query, State};
 use axum::http::{HeaderMap, StatusCode, header};
@@ -13,11 +14,13 @@ use axum::response::{Html, IntoResponse, Response};
 use axum::routing::{get, post};
 use leadership::standing::{self, ActingRole};
 use listeners::{Loop, Unanswered, not_found, text};
+use releases::drift::lookout::Lookout;
+use releases::drift::lookout::object_healths::ObjectHealth;
 use releases::outdated::Board;
 use report::secrets::Secrets;
 use serde::Deserialize;
 use serde_json::json;
-use telling::meters::{Meters, Sample};
+use telling::meters::{Meters, Sample, Unhealthy};
 use tokio::sync::watch;
 use watches::{Monitors, StaleWatch};
 
@@ -39,6 +42,8 @@ pub struct Probe {
     pub monitors: Arc<OnceLock<Monitors>>,
     /// The outdated kinds in releases.
     pub outdated: Board,
+    /// The lookout for releases, once the cluster is connected; none without modules.
+    pub lookout: Arc<OnceLock<Lookout>>,
     /// The secrets to mask.
     pub secrets: Secrets,
     /// Whether this replica leads. A standby is as ready as its leader, unless the request asks for the replica itself.
@@ -148,7 +153,7 @@ fn listed(routes: &[(&str, &str)]) -> String {
 /// The operator's own metrics. If the loop does not answer, its series are left out; the other series still describe
 /// the process.
 async fn own_metrics(State(probe): State<Probe>, asked: HeaderMap) -> Response {
-    let sample = sample(&probe.doors, &probe.outdated).await.ok();
+    let sample = sample(&probe).await.ok();
     scraped(escaping(&asked), probe.meters.render(sample.as_ref()))
 }
 
@@ -156,15 +161,31 @@ async fn notify(State(probe): State<Probe>, headers: HeaderMap) -> Response {
     bell::announced(&probe.endpoint, &probe.standing, &headers).await
 }
 
-async fn sample(doors: &Loop, outdated: &Board) -> Result<Sample, Unanswered> {
+async fn sample(probe: &Probe) -> Result<Sample, Unanswered> {
+    let doors = &probe.doors;
     let status = listeners::ask(doors, StatusQuery).await?;
+    let unhealthy = match probe.lookout.get() {
+        Some(lookout) => lookout.unhealthy().await,
+        None => Vec::new(),
+    };
     Ok(Sample {
         queues: listeners::ask(doors, QueuesQuery).await?,
         modules: listeners::ask(doors, ModulesQuery).await?,
         held: status.held,
         config_lost: status.config_lost,
-        outdated: outdated.read(),
+        outdated: probe.outdated.read(),
+        unhealthy: unhealthy.into_iter().map(unhealthy_object).collect(),
     })
+}
+
+fn unhealthy_object(object: ObjectHealth) -> Unhealthy {
+    Unhealthy {
+        module: object.release,
+        kind: object.kind,
+        namespace: object.namespace,
+        name: object.name,
+        reason: object.health,
+    }
 }
 
 async fn hook_metrics(State(probe): State<Probe>, asked: HeaderMap) -> Response {
@@ -227,10 +248,23 @@ async fn readyz(
     }
     if parameters.verbose.is_some() {
         body.push_str(&details(&status));
+        let modules = listeners::ask(&probe.doors, ModulesQuery).await?;
+        body.extend(modules.iter().filter_map(told_health));
         let awaited = probe.monitors.get().map(Monitors::awaited_kinds).unwrap_or_default();
         body.extend(awaited.iter().map(told_kind));
     }
     Ok(text(code, probe.secrets.masked(&body)))
+}
+
+/// The health of a module whose objects do not do their work. It says nothing about readiness.
+fn told_health(module: &ModuleReport) -> Option<String> {
+    let word = match module.health {
+        Health::Unhealthy => "unhealthy",
+        Health::RollingOut => "rolling out",
+        Health::Healthy | Health::Unknown => return None,
+    };
+    let sentence = module.unhealthy.as_deref().unwrap_or("no report yet");
+    Some(format!("{word}: module {}: {sentence}\n", module.name))
 }
 
 fn told_kind((kind, api_version): &(String, String)) -> String {

@@ -82,6 +82,17 @@ fn the_sentence_names_object_and_cause_and_follows_them() {
     );
     let (_, metrics) = operator.get("/metrics");
     assert_says(&metrics, &["module_health{module=\"web\",state=\"Unhealthy\"} 1"]);
+    assert_says(
+        &metrics,
+        &["object_unhealthy{kind=\"Deployment\",module=\"web\",name=\"web\","],
+    );
+    let (code, ready) = operator.get("/readyz?verbose");
+    assert_eq!(code, 200, "health says nothing about readiness");
+    assert_says(&ready, &["unhealthy: module web: Deployment web: "]);
+    assert_says(
+        &operator.ask("module get web"),
+        &["objects:", "  Deployment web  RollingOut: "],
+    );
 
     stage.kubectl("delete resourcequota none");
     stage.kubectl("rollout restart deployment web");

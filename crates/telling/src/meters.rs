@@ -41,6 +41,23 @@ pub struct Sample {
     pub config_lost: Vec<String>,
     /// Outdated kinds in releases.
     pub outdated: Vec<InUse>,
+    /// The objects of modules that are not healthy.
+    pub unhealthy: Vec<Unhealthy>,
+}
+
+/// An object of a module that is not healthy.
+#[derive(Debug, Clone)]
+pub struct Unhealthy {
+    /// The module's name.
+    pub module: String,
+    /// The kind.
+    pub kind: String,
+    /// The namespace; empty for a cluster-wide object.
+    pub namespace: String,
+    /// The name.
+    pub name: String,
+    /// `RollingOut` or `Failed`.
+    pub reason: &'static str,
 }
 
 /// The values of all metrics of this program.
@@ -189,6 +206,11 @@ impl Meters {
             let labels = [module, kind.api_version.as_str(), &kind.kind, used.state.word()];
             (labels, count(used.objects))
         });
+        let unhealthy = sample.unhealthy.iter().map(|object| {
+            let Unhealthy { module, kind, .. } = object;
+            let labels = [module.as_str(), kind, &object.namespace, &object.name, object.reason];
+            (labels, 1.0)
+        });
         let lengths = sample
             .queues
             .iter()
@@ -206,6 +228,7 @@ impl Meters {
             self.family(&table::MODULE_OUTDATED_OBJECTS, outdated),
             self.family(&table::health::MODULE_UPGRADE_HELD, upgrade_held),
             self.family(&table::health::MODULE_WAITS_FOR_NEED, waiting),
+            self.family(&table::health::OBJECT_UNHEALTHY, unhealthy),
             self.family(&table::REMOVAL_HELD, held),
         ]
         .into_iter()

@@ -8,6 +8,7 @@ use axum::http::StatusCode;
 use listeners::reply::{Format, Reply, document, text};
 use releases::answers::charts::Recorded;
 use releases::drift::lookout::Lookout;
+use releases::drift::lookout::object_healths::ObjectHealth;
 use releases::revisions::before::Amendment;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -24,6 +25,9 @@ struct Shown {
     /// The records of the release that were rewritten, as long as their earlier forms are kept.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     amended: Vec<Amendment>,
+    /// The objects of the release with their health, if one module is asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    objects: Vec<ObjectHealth>,
 }
 
 /// A release in the cluster.
@@ -48,9 +52,14 @@ impl Debug {
 
     pub(super) async fn module_status_of(&self, name: &str, format: Format) -> Result<Reply, Unanswered> {
         let all = self.shown(true).await?;
-        let found = all.iter().find(|shown| shown.report.name == name);
+        let found = all.into_iter().find(|shown| shown.report.name == name);
         Ok(match found {
-            Some(shown) => document(format, shown),
+            Some(mut shown) => {
+                if let Some(lookout) = self.lookout.get() {
+                    shown.objects = lookout.objects_of(name).await;
+                }
+                document(format, &shown)
+            }
             None => text(StatusCode::INTERNAL_SERVER_ERROR, "module not found\n"),
         })
     }
@@ -71,6 +80,7 @@ impl Debug {
                 .get(&report.name)
                 .map(|&(revision, deployed)| Release { revision, deployed }),
             amended: amendments.remove(&report.name).unwrap_or_default(),
+            objects: Vec::new(),
             report,
         });
         Ok(shown.collect())

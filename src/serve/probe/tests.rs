@@ -18,6 +18,7 @@ fn probe(doors: Loop, trouble: Option<&str>) -> Probe {
         trouble,
         monitors: Arc::default(),
         outdated: Board::default(),
+        lookout: Arc::default(),
         standing: watch::channel(ActingRole::Leads).1,
         port: 0,
         endpoint: bell::Endpoint {

@@ -9,6 +9,7 @@ mod causes;
 pub mod comparison;
 mod contents;
 mod kind_watches;
+pub mod object_healths;
 mod releases;
 mod rulebook;
 mod summary;
@@ -38,7 +39,7 @@ use self::causes::Causes;
 use self::comparison::{Comparison, Quarrels};
 use self::kind_watches::{Joined, Look, Posts};
 use self::releases::{Judgement, KindName, Release, essence, revision_of};
-use self::views::{Desk, Question, Questions};
+use self::views::{Asked, Desk, Questions};
 use super::Restored;
 use crate::causes::Learned;
 use crate::revisions::vigil::Vigil;
@@ -201,7 +202,7 @@ impl Watch {
         inner: Arc<Inner>,
         watches: OwnWatches,
         turns: mpsc::UnboundedReceiver<Turned>,
-        asked: mpsc::UnboundedReceiver<Question>,
+        asked: mpsc::UnboundedReceiver<Asked>,
     ) -> Self {
         let labels = &inner.settings.labels;
         let labels: Vec<String> = labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
@@ -274,7 +275,7 @@ impl Watch {
         tokio::select! {
             Some(turned) = self.turns.recv() => self.turned(turned),
             Some(errand) = self.errands.join_next() => self.ended(errand),
-            Some(question) = self.desk.asked.recv() => self.desk.take(question),
+            Some(asked) = self.desk.asked.recv() => self.asked(asked),
             Ok(()) = self.catalogue.changed() => self.take_settings(),
             () = sleep_until(next.unwrap_or_else(Instant::now)), if next.is_some() => {}
         }

@@ -149,6 +149,13 @@ fn a_sample_shows_queues_and_modules_as_they_are() {
             state: KindState::Deprecated,
             objects: 3,
         }],
+        unhealthy: vec![Unhealthy {
+            module: "one".to_owned(),
+            kind: "Deployment".to_owned(),
+            namespace: String::new(),
+            name: "web".to_owned(),
+            reason: "Failed",
+        }],
     };
     assert_eq!(
         render_own(&meters, Some(&sample)),
@@ -163,6 +170,7 @@ fn a_sample_shows_queues_and_modules_as_they_are() {
          own_module_outdated_objects{api_version=\"v1\",kind=\"Endpoints\",module=\"one\",state=\"deprecated\"} 3\n\
          own_module_upgrade_held{module=\"one\"} 1\n\
          own_module_waits_for_need{module=\"one\",needs=\"two\"} 1\n\
+         own_object_unhealthy{kind=\"Deployment\",module=\"one\",name=\"web\",namespace=\"\",reason=\"Failed\"} 1\n\
          own_removal_held{release=\"three\"} 1\n\
          own_tasks_queue_head_info{hook=\"\",module=\"one\",queue=\"main\",task_type=\"ModuleRun\"} 1\n\
          own_tasks_queue_length{queue=\"main\"} 2\n\
@@ -312,6 +320,7 @@ fn a_hook_with_many_tasks_is_shown() {
         held: Vec::new(),
         config_lost: Vec::new(),
         outdated: Vec::new(),
+        unhealthy: Vec::new(),
     };
     let text = Meters::of_hooks_alone("own_").render(Some(&sample));
     let shown: Vec<&str> = text
@@ -384,6 +393,13 @@ fn whole_page(meters: &Meters) -> String {
             kind: KindName::new("v1", "Endpoints"),
             state: KindState::Deprecated,
             objects: 3,
+        }],
+        unhealthy: vec![Unhealthy {
+            module: "one".to_owned(),
+            kind: "Deployment".to_owned(),
+            namespace: String::new(),
+            name: "web".to_owned(),
+            reason: "Failed",
         }],
     };
     let page = meters.render(Some(&sample));

@@ -120,18 +120,7 @@ impl Watch {
             if self.posts.rules().ignores(name, kind, &object.name) {
                 continue;
             }
-            let seen = match self.posts.glance(kind, object) {
-                Glance::Unwatched => Seen::Unknown,
-                Glance::Absent => Seen::InProgress("it is absent".to_owned()),
-                Glance::There(Finding { state, sentence }) => match state {
-                    State::Current => continue,
-                    State::InProgress if self.is_pardoned(name, revision, (kind, object), &sentence) => continue,
-                    State::InProgress => Seen::InProgress(sentence),
-                    State::Terminating => Seen::InProgress("it is being deleted".to_owned()),
-                    State::Failed => Seen::Failed(sentence),
-                    State::Unknown => Seen::Unknown,
-                },
-            };
+            let seen = self.seen(name, revision, (kind, object));
             let of_worst = worst.object.as_ref().map(|(kind, _)| kind);
             if (rank(&seen), says_itself(Some(kind))) > (rank(&worst.seen), says_itself(of_worst)) {
                 worst = Worst {
@@ -141,6 +130,22 @@ impl Watch {
             }
         }
         Some(worst)
+    }
+
+    /// The state of an object of a release.
+    pub(super) fn seen(&self, name: &str, revision: u32, (kind, object): (&KindName, &Named)) -> Seen {
+        match self.posts.glance(kind, object) {
+            Glance::Unwatched => Seen::Unknown,
+            Glance::Absent => Seen::InProgress("it is absent".to_owned()),
+            Glance::There(Finding { state, sentence }) => match state {
+                State::Current => Seen::Healthy,
+                State::InProgress if self.is_pardoned(name, revision, (kind, object), &sentence) => Seen::Healthy,
+                State::InProgress => Seen::InProgress(sentence),
+                State::Terminating => Seen::InProgress("it is being deleted".to_owned()),
+                State::Failed => Seen::Failed(sentence),
+                State::Unknown => Seen::Unknown,
+            },
+        }
     }
 
     /// Whether a look has shown that the object of a kind with facts outside of it is well.

@@ -11,6 +11,7 @@ use addon_core::release::Objects;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout};
 
+use super::object_healths::ObjectHealth;
 use super::{Lookout, RELEASES, Watch};
 use crate::revisions::Revision;
 
@@ -34,18 +35,26 @@ pub(super) struct Question {
     answer: oneshot::Sender<Option<Sight>>,
 }
 
+/// A question to the lookout's task.
+pub(super) enum Asked {
+    /// The view of a release.
+    Sight(Question),
+    /// The health of each object of a release, or of objects of all releases that are not healthy.
+    Objects(Option<String>, oneshot::Sender<Vec<ObjectHealth>>),
+}
+
 /// The channel for questions to the lookout's task; none before the watches begin.
 #[derive(Default)]
-pub(super) struct Questions(Mutex<Option<mpsc::UnboundedSender<Question>>>);
+pub(super) struct Questions(Mutex<Option<mpsc::UnboundedSender<Asked>>>);
 
 impl Questions {
-    pub(super) fn open(&self) -> mpsc::UnboundedReceiver<Question> {
+    pub(super) fn open(&self) -> mpsc::UnboundedReceiver<Asked> {
         let (way, asked) = mpsc::unbounded_channel();
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(way);
         asked
     }
 
-    fn ask(&self, question: Question) -> Option<()> {
+    pub(super) fn ask(&self, question: Asked) -> Option<()> {
         let way = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         way.as_ref()?.send(question).ok()
     }
@@ -53,14 +62,14 @@ impl Questions {
 
 /// The questions that are not answered yet.
 pub(super) struct Desk {
-    pub(super) asked: mpsc::UnboundedReceiver<Question>,
+    pub(super) asked: mpsc::UnboundedReceiver<Asked>,
     waiting: Vec<Question>,
     /// The time after which questions do not wait for first lists.
     until: Instant,
 }
 
 impl Desk {
-    pub(super) fn new(asked: mpsc::UnboundedReceiver<Question>) -> Self {
+    pub(super) fn new(asked: mpsc::UnboundedReceiver<Asked>) -> Self {
         Self {
             asked,
             waiting: Vec::new(),
@@ -84,7 +93,7 @@ impl Lookout {
     pub async fn sight(&self, release: &str) -> Option<Sight> {
         let (answer, answered) = oneshot::channel();
         let release = release.to_owned();
-        self.0.questions.ask(Question { release, answer })?;
+        self.0.questions.ask(Asked::Sight(Question { release, answer }))?;
         timeout(FIRST_LISTS, answered).await.ok()?.ok()?
     }
 }

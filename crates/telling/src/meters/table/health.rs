@@ -24,8 +24,17 @@ pub static MODULE_UPGRADE_HELD: Meter<Sampled, 1> = Meter::new(
 )
 .of_modules();
 
+pub static OBJECT_UNHEALTHY: Meter<Sampled, 5> = Meter::new(
+    "object_unhealthy",
+    Unit::Count,
+    ["module", "kind", "namespace", "name", "reason"],
+    "1 for every object of a module that is not healthy, up to 200; the reason is RollingOut or Failed.",
+)
+.of_modules();
+
 /// The metrics of this file.
-pub(super) static OWN: [Row; 3] = [
+pub(super) static OWN: [Row; 4] = [
+    OBJECT_UNHEALTHY.row(),
     MODULE_HEALTH.row(),
     MODULE_UPGRADE_HELD.row(),
     MODULE_WAITS_FOR_NEED.row(),

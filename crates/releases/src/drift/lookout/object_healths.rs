@@ -1,0 +1,108 @@
+//! The health of single objects of releases, for people and metrics.
+//!
+//! It repeats what the watches show, and looks for no cause.
+
+use std::time::Duration;
+
+use addon_core::operator::health::Seen;
+use serde::Serialize;
+use tokio::sync::oneshot;
+use tokio::time::timeout;
+
+use super::releases::Release;
+use super::views::Asked;
+use super::{Lookout, Watch};
+
+/// The longest wait for an answer.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// The largest number of unhealthy objects in an answer about all releases.
+const MOST: usize = 200;
+
+/// The health of an object.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ObjectHealth {
+    /// The release's name.
+    #[serde(skip)]
+    pub release: String,
+    /// The kind, as in the manifest.
+    pub kind: String,
+    /// The namespace; empty for a cluster-wide object.
+    pub namespace: String,
+    /// The name.
+    pub name: String,
+    /// `Healthy`, `RollingOut`, `Failed`, `Unknown`, or `Ignored` if the module leaves it out.
+    pub health: &'static str,
+    /// The state for people; empty if it is healthy.
+    pub sentence: String,
+}
+
+impl Lookout {
+    /// The health of each object of a release.
+    pub async fn objects_of(&self, release: &str) -> Vec<ObjectHealth> {
+        self.look(Some(release.to_owned())).await
+    }
+
+    /// The objects of all releases that are not healthy, up to 200.
+    pub async fn unhealthy(&self) -> Vec<ObjectHealth> {
+        self.look(None).await
+    }
+
+    async fn look(&self, release: Option<String>) -> Vec<ObjectHealth> {
+        let (answer, answered) = oneshot::channel();
+        if self.0.questions.ask(Asked::Objects(release, answer)).is_none() {
+            return Vec::new();
+        }
+        let answered = timeout(PATIENCE, answered).await;
+        answered.ok().and_then(Result::ok).unwrap_or_default()
+    }
+}
+
+impl Watch {
+    /// Takes a question. The view of a release may have to wait for first lists.
+    pub(super) fn asked(&mut self, asked: Asked) {
+        match asked {
+            Asked::Sight(question) => self.desk.take(question),
+            // A person who went away needs no answer.
+            Asked::Objects(release, answer) => drop(answer.send(self.shown(release.as_deref()))),
+        }
+    }
+
+    fn shown(&self, release: Option<&str>) -> Vec<ObjectHealth> {
+        let releases = self.inner.releases();
+        match release {
+            Some(name) => releases
+                .get(name)
+                .map(|release| self.shown_of(name, release).collect())
+                .unwrap_or_default(),
+            None => {
+                let all = releases.iter().flat_map(|(name, release)| self.shown_of(name, release));
+                let ailing = all.filter(|object| matches!(object.health, "RollingOut" | "Failed"));
+                ailing.take(MOST).collect()
+            }
+        }
+    }
+
+    fn shown_of<'a>(&'a self, name: &'a str, release: &'a Release) -> impl Iterator<Item = ObjectHealth> + 'a {
+        let installed = release.installed();
+        let revision = installed.as_ref().map_or(0, |(revision, _)| *revision);
+        let objects = installed.map(|(_, objects)| objects.collect::<Vec<_>>());
+        objects.unwrap_or_default().into_iter().map(move |(kind, object)| {
+            let is_ignored = self.posts.rules().ignores(name, kind, &object.name);
+            let (health, sentence) = match self.seen(name, revision, (kind, object)) {
+                _ if is_ignored => ("Ignored", String::new()),
+                Seen::Healthy => ("Healthy", String::new()),
+                Seen::Unknown => ("Unknown", String::new()),
+                Seen::InProgress(sentence) => ("RollingOut", sentence),
+                Seen::Failed(sentence) => ("Failed", sentence),
+            };
+            ObjectHealth {
+                release: name.to_owned(),
+                kind: kind.kind.clone(),
+                namespace: object.namespace.clone().unwrap_or_default(),
+                name: object.name.clone(),
+                health,
+                sentence,
+            }
+        })
+    }
+}
