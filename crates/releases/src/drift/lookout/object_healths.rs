@@ -69,17 +69,13 @@ impl Watch {
 
     fn shown(&self, release: Option<&str>) -> Vec<ObjectHealth> {
         let releases = self.inner.releases();
-        match release {
-            Some(name) => releases
-                .get(name)
-                .map(|release| self.shown_of(name, release).collect())
-                .unwrap_or_default(),
-            None => {
-                let all = releases.iter().flat_map(|(name, release)| self.shown_of(name, release));
-                let ailing = all.filter(|object| matches!(object.health, "RollingOut" | "Failed"));
-                ailing.take(MOST).collect()
-            }
+        if let Some(name) = release {
+            let shown = releases.get(name).map(|release| self.shown_of(name, release).collect());
+            return shown.unwrap_or_default();
         }
+        let all = releases.iter().flat_map(|(name, release)| self.shown_of(name, release));
+        let ailing = all.filter(|object| matches!(object.health, "RollingOut" | "Failed"));
+        ailing.take(MOST).collect()
     }
 
     fn shown_of<'a>(&'a self, name: &'a str, release: &'a Release) -> impl Iterator<Item = ObjectHealth> + 'a {
