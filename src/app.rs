@@ -157,7 +157,7 @@ async fn build(
     let catalogue = watch::Sender::new(Arc::new(found.catalogue));
     let looking = helm
         .as_ref()
-        .map(|helm| watching::looking(helm.options(), restored, catalogue.subscribe()));
+        .map(|helm| watching::looking(helm.options(), restored, catalogue.subscribe(), outside.secrets.clone()));
     let (monitors, lookout) = watches(&cluster, &kinds, looking, &outside, parts);
     let config_map = watching::config_map(settings, &cluster, &monitors, &outside, trouble);
     let notices = notices(settings, &cluster, &outside, parts);

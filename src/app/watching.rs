@@ -14,6 +14,7 @@ use listeners::Loop;
 use parts::Parts;
 use releases::drift::Restored;
 use releases::drift::lookout;
+use report::secrets::Secrets;
 use settings::{Settings as Setup, Work};
 use telling::meters::Meters;
 use telling::meters::bindings::{Bound, WatchError};
@@ -97,9 +98,11 @@ pub(super) fn looking(
     helm: &helm::Options,
     restored: Restored,
     catalogue: Receiver<Arc<Catalogue>>,
+    secrets: Secrets,
 ) -> lookout::Settings {
     lookout::Settings {
         catalogue,
+        secrets,
         labels: helm.labels.clone(),
         helm_timeout: helm.timeout,
         restored,

@@ -109,7 +109,7 @@ fn assert_one_word_per_change(said: &str, absences: usize) {
 }
 
 /// Runs a kubectl proxy, which speaks plain HTTP, so that the test's proxy in front of it can send false answers.
-pub(super) fn plain_server(stage: &Stage) -> (Bound, SocketAddr) {
+fn plain_server(stage: &Stage) -> (Bound, SocketAddr) {
     let plane = stage.namespace().plane();
     let log = stage.path("kubectl-proxy.log");
     let mut command = process::command(plane.program(Part::Kubectl));
@@ -125,6 +125,10 @@ pub(super) fn plain_server(stage: &Stage) -> (Bound, SocketAddr) {
     let address = wait_until(PATIENCE, "the address of kubectl proxy", address).unwrap();
     (bound, address.parse().unwrap())
 }
+
+/// The answer to a request that the account may not make.
+pub(super) const FORBIDDEN: &str = "HTTP/1.1 403 Forbidden\r\nContent-Type: application/json\r\nContent-Length: 83\r\n\r\n\
+    {\"kind\":\"Status\",\"apiVersion\":\"v1\",\"reason\":\"Forbidden\",\"message\":\"no\",\"code\":403 }";
 
 /// Whether a request lists or watches the ConfigMap. The functions below are false answers to such requests: invalid
 /// ones, and ones that stop in the middle.
@@ -182,7 +186,7 @@ fn a_lease_that_is_refused() {
 }
 
 /// An open proxy that can send false answers to the operators of that stage, and the kubectl proxy behind it.
-fn behind_liar(prefix: &str) -> (Stage, Proxy, Bound) {
+pub(super) fn behind_liar(prefix: &str) -> (Stage, Proxy, Bound) {
     let mut stage = Stage::build(prefix);
     let (server, address) = plain_server(&stage);
     let mut proxy = Proxy::closed(address);

@@ -2,6 +2,7 @@
 
 use testbed::wait::wait_until;
 
+use super::api_server::{FORBIDDEN, behind_liar};
 use super::stage::{CONVERGED, PATIENCE, Stage, assert_says};
 
 const DOOR: &str = "apiVersion: v1\nkind: Service\nmetadata: {name: door}\n\
@@ -139,6 +140,17 @@ fn rules_in_cel_judge_the_objects_of_their_module() {
     operator.stop();
 }
 
+/// A webhook whose Service is absent.
+fn webhook(unique: &str) -> String {
+    // No request is for this group, so the webhook stands in nobody's way.
+    format!(
+        "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingWebhookConfiguration\n\
+         metadata: {{name: {unique}}}\nwebhooks:\n- name: a.example.org\n  sideEffects: None\n  failurePolicy: Ignore\n\
+         \x20 admissionReviewVersions: [v1]\n  clientConfig: {{service: {{namespace: {unique}, name: hook}}}}\n\
+         \x20 rules: [{{apiGroups: [nobody.example.org], apiVersions: [v1], operations: [CREATE], resources: [things]}}]\n"
+    )
+}
+
 #[test]
 fn claims_may_wait_for_a_pod_and_webhooks_may_not_wait_for_endpoints() {
     let stage = Stage::build("outside");
@@ -152,14 +164,7 @@ fn claims_may_wait_for_a_pod_and_webhooks_may_not_wait_for_endpoints() {
          spec: {{storageClassName: {unique}, accessModes: [ReadWriteOnce], resources: {{requests: {{storage: 1Mi}}}}}}\n"
     );
     module(&stage, "015-claim", &(class + &claim), None);
-    // No request is for this group, so the webhook stands in nobody's way.
-    let webhook = format!(
-        "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingWebhookConfiguration\n\
-         metadata: {{name: {unique}}}\nwebhooks:\n- name: a.example.org\n  sideEffects: None\n  failurePolicy: Ignore\n\
-         \x20 admissionReviewVersions: [v1]\n  clientConfig: {{service: {{namespace: {unique}, name: hook}}}}\n\
-         \x20 rules: [{{apiGroups: [nobody.example.org], apiVersions: [v1], operations: [CREATE], resources: [things]}}]\n"
-    );
-    module(&stage, "016-hook", &webhook, None);
+    module(&stage, "016-hook", &webhook(unique), None);
     let operator = stage.start();
     operator.wait_for(&[CONVERGED]);
     let sentence = format!("ValidatingWebhookConfiguration {unique}: the Service {unique}/hook has no ready endpoint");
@@ -176,4 +181,23 @@ fn claims_may_wait_for_a_pod_and_webhooks_may_not_wait_for_endpoints() {
     operator.wait_for_why("hook", &["health: Healthy"]);
     operator.stop();
     stage.kubectl(&format!("delete validatingwebhookconfiguration,storageclass {unique}"));
+}
+
+/// Forbids listing the endpoints of Services by their label.
+fn forbids_endpoints(request: &str) -> Option<&'static str> {
+    let is_of_service = request.starts_with("GET /apis/discovery.k8s.io/") && request.contains("service-name");
+    is_of_service.then_some(FORBIDDEN)
+}
+
+#[test]
+fn a_webhook_is_not_blamed_for_endpoints_that_the_account_may_not_see() {
+    let (stage, proxy, _server) = behind_liar("unseen");
+    proxy.lie(Some(forbids_endpoints));
+    let unique = stage.namespace().name().to_owned();
+    module(&stage, "016-hook", &webhook(&unique), None);
+    let operator = stage.start();
+    operator.wait_for(&[CONVERGED]);
+    operator.wait_for_why("hook", &["health: Healthy"]);
+    operator.stop();
+    stage.kubectl(&format!("delete validatingwebhookconfiguration {unique}"));
 }

@@ -8,8 +8,7 @@ use testbed::plane::User;
 use testbed::process;
 use testbed::wait::wait_until;
 
-use super::api_server::{behind_proxy, plain_server};
-use super::proxy::Proxy;
+use super::api_server::{FORBIDDEN, behind_liar, behind_proxy};
 use super::stage::{CONVERGED, Operator, PATIENCE, Stage, assert_says};
 
 const ABSENT: &str = "An object of the release is absent";
@@ -200,24 +199,13 @@ fn forbidden(request: &str) -> Option<&'static str> {
     let by_labels = request.starts_with("GET /api/v1/namespaces/")
         && request.contains("/configmaps?")
         && request.contains("labelSelector=");
-    by_labels.then_some(
-        "HTTP/1.1 403 Forbidden\r\nContent-Type: application/json\r\nContent-Length: 83\r\n\r\n\
-         {\"kind\":\"Status\",\"apiVersion\":\"v1\",\"reason\":\"Forbidden\",\"message\":\"no\",\"code\":403 }",
-    )
+    by_labels.then_some(FORBIDDEN)
 }
 
 #[test]
 fn a_kind_that_we_may_not_watch_is_named_once_and_left_to_runs() {
-    let mut stage = Stage::build("forbidden");
-    let (_server, address) = plain_server(&stage);
-    let mut proxy = Proxy::closed(address);
-    let text = fs_err::read_to_string(stage.namespace().kubeconfig(User::Operator)).unwrap();
-    let server = stage.namespace().plane().server().to_owned();
-    let text = text.replace(&server, &format!("http://127.0.0.1:{}", proxy.port()));
-    stage.write("kubeconfig", &text);
-    stage.set("KUBECONFIG", stage.path("kubeconfig"));
+    let (stage, proxy, _server) = behind_liar("forbidden");
     proxy.lie(Some(forbidden));
-    proxy.open();
     let operator = stage.start();
     let told = operator.wait_for(&["objects of this kind are not watched"]);
     assert_says(&told, &["\"kind\":\"ConfigMap\"", "allow the verb", "'configmaps'"]);

@@ -15,6 +15,7 @@ use releases::drift::Restored;
 use releases::drift::lookout::{self, Lookout};
 use releases::interception;
 use releases::sync::holds::Holds;
+use report::secrets::Secrets;
 use settings::TmpFiles;
 use tokio::sync::{mpsc, watch};
 use webhooks::configurations::ensure::{Side, Source, Webhooks};
@@ -48,6 +49,7 @@ pub(crate) async fn tools(place: &Place<'_>) -> Arc<Tools> {
         labels: BTreeMap::new(),
         helm_timeout: place.helm_timeout,
         catalogue: ground.catalogue.subscribe(),
+        secrets: Secrets::default(),
         restored: Restored {
             all: Restoring::Off,
             of_modules: BTreeMap::new(),

@@ -35,6 +35,7 @@ async fn watch(mut world: World) -> Watched {
     let tools = Arc::get_mut(&mut world.tools).unwrap();
     let releases = tools.releases.as_mut().unwrap();
     let settings = Settings {
+        secrets: report::secrets::Secrets::default(),
         labels: [("heritage".to_owned(), "addon-operator".to_owned())].into(),
         helm_timeout: PATIENCE,
         catalogue: tools.ground.catalogue.subscribe(),

@@ -43,14 +43,14 @@ pub(crate) enum Learned {
 pub(crate) async fn of(cluster: &Cluster, key: &ObjectKey) -> Result<Learned, Failure> {
     let asking = Asking::of(cluster, key);
     let looked = match (key.api_version.as_str(), key.kind.as_str()) {
-        ("admissionregistration.k8s.io/v1", _) => asking.endpoints(key).await,
+        ("admissionregistration.k8s.io/v1", kind) if is_webhook(kind) => asking.endpoints(key).await,
         ("apps/v1", "Deployment" | "StatefulSet" | "DaemonSet" | "ReplicaSet")
         | ("batch/v1", "Job")
         | ("v1", "Pod" | "PersistentVolumeClaim") => asking.cause(key).await,
         _ => Ok(Learned::Nothing),
     };
     match looked {
-        // What the account may not see is no reason against a webhook.
+        // Endpoints that the account may not see are no reason against a webhook.
         Err(error) if error.is_forbidden() && is_webhook(&key.kind) => Ok(Learned::Well),
         Err(error) if error.is_forbidden() || error.is_not_found() => Ok(Learned::Nothing),
         other => Ok(other?),
@@ -90,7 +90,7 @@ impl<'a> Asking<'a> {
             };
             let of_service = by_labels(&format!("{SERVICE_NAME}={}", service.name));
             let slices = namespaced
-                .list("discovery.k8s.io/v1", "EndpointSlice", &of_service)
+                .try_list("discovery.k8s.io/v1", "EndpointSlice", &of_service)
                 .await?;
             if slices.iter().any(has_ready_endpoint) {
                 lacking.remove(service);
@@ -185,15 +185,21 @@ impl<'a> Asking<'a> {
 
     /// The objects of a kind; none if they may not be read, because the others tell something without them.
     async fn list(&self, api_version: &str, kind: &str, params: &ListParams) -> Result<Vec<Value>, RequestError> {
+        match self.try_list(api_version, kind, params).await {
+            Err(error) if error.is_forbidden() => Ok(Vec::new()),
+            listed => listed,
+        }
+    }
+
+    async fn try_list(&self, api_version: &str, kind: &str, params: &ListParams) -> Result<Vec<Value>, RequestError> {
         let mut params = params.clone();
         params.limit.get_or_insert(MOST);
         let api = self.api(api_version, kind);
-        let attempt = self.attempt("list", kind, "");
-        match self.cluster.ask(attempt, api.list(&params)).await {
-            Ok(found) => Ok(found.items.into_iter().map(|object| json!(object)).collect()),
-            Err(error) if error.is_forbidden() => Ok(Vec::new()),
-            Err(error) => Err(error),
-        }
+        let found = self
+            .cluster
+            .ask(self.attempt("list", kind, ""), api.list(&params))
+            .await?;
+        Ok(found.items.into_iter().map(|object| json!(object)).collect())
     }
 
     fn api(&self, api_version: &str, kind: &str) -> Api<DynamicObject> {

@@ -45,6 +45,7 @@ use crate::causes::Learned;
 use crate::revisions::vigil::Vigil;
 use crate::revisions::{Revision, SECRET_TYPE};
 use objects::key::ObjectKey;
+use report::secrets::Secrets;
 use watches::Monitors;
 use watches::lens::Lens;
 use watches::own::{OwnId, OwnWatches, Turned};
@@ -67,6 +68,8 @@ pub struct Settings {
     pub restored: Restored,
     /// The files of modules, with their settings for health.
     pub catalogue: watch::Receiver<Arc<Catalogue>>,
+    /// The secrets to mask in sentences: logs and statuses may repeat them.
+    pub secrets: Secrets,
 }
 
 /// The lookout. Clones share everything.

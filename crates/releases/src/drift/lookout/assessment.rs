@@ -172,9 +172,10 @@ impl Watch {
             Some(cause) => format!("{of}: {sentence}; {cause}"),
             None => format!("{of}: {sentence}"),
         };
+        let told = |sentence| self.inner.settings.secrets.masked(&tell(sentence)).into_owned();
         match seen {
-            Seen::InProgress(sentence) => Seen::InProgress(tell(sentence)),
-            Seen::Failed(sentence) => Seen::Failed(tell(sentence)),
+            Seen::InProgress(sentence) => Seen::InProgress(told(sentence)),
+            Seen::Failed(sentence) => Seen::Failed(told(sentence)),
             seen @ (Seen::Healthy | Seen::Unknown) => seen,
         }
     }

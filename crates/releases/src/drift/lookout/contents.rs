@@ -113,6 +113,7 @@ mod tests {
     use addon_core::module::description::Restoring;
     use kube_access::kinds::Kinds;
     use kube_access::kubeconfig::Address;
+    use report::secrets::Secrets;
     use serde_json::json;
     use telling::meters::Meters;
     use tempfile::TempDir;
@@ -147,6 +148,7 @@ mod tests {
         let kinds = Kinds::new(cluster.clone());
         let monitors = Monitors::new(&cluster, &kinds, mpsc::channel(1).0, settings, Arc::new(|_| {}));
         let settings = Settings {
+            secrets: Secrets::default(),
             labels: BTreeMap::new(),
             helm_timeout: Duration::from_mins(5),
             catalogue: watch::channel(Arc::default()).1,

@@ -97,7 +97,7 @@ impl Watch {
                 namespace: object.namespace.clone().unwrap_or_default(),
                 name: object.name.clone(),
                 health,
-                sentence,
+                sentence: self.inner.settings.secrets.masked(&sentence).into_owned(),
             }
         })
     }
