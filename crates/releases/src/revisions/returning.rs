@@ -84,31 +84,21 @@ fn crds(content: &Content) -> Vec<File> {
 
 #[cfg(test)]
 mod tests {
-    use addon_core::release::Status;
+    use serde_json::json;
 
+    use super::super::upgrades::RETURNED;
+    use super::super::{INPUTS, secret_name};
     use super::*;
 
+    /// A revision as its Secret tells it, with a note about the return from the revision `note`.
     fn newest(revision: u32, inputs: Option<&str>, note: Option<u32>) -> Newest {
-        Newest {
-            revision,
-            status: Status::Deployed,
-            ours: true,
-            inputs: inputs.map(str::to_owned),
-            unmanaged: false,
-            checksum: None,
-            begun: None,
-            held: None,
-            confirmed: None,
-            good: None,
-            returned: note.map(|revision| Returned {
-                inputs: "a".to_owned(),
-                revision,
-                to: revision - 1,
-                sentence: String::new(),
-                kept: None,
-                again: false,
-            }),
-        }
+        let note =
+            note.map(|revision| json!({"inputs": "a", "revision": revision, "to": 1, "sentence": ""}).to_string());
+        let marks = [(INPUTS, inputs.map(str::to_owned)), (RETURNED, note)];
+        let annotations: BTreeMap<_, _> = marks.into_iter().filter_map(|(key, text)| Some((key, text?))).collect();
+        let metadata = json!({"name": secret_name("one", revision), "annotations": annotations});
+        let secret = json!({"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": metadata});
+        Revision::read(&serde_json::from_value(secret).unwrap()).unwrap().newest
     }
 
     #[test]

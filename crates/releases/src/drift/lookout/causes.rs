@@ -46,20 +46,18 @@ struct Look {
 impl Causes {
     /// The cause for which an object is not healthy, as far as it is known. The next look is planned.
     pub(super) fn of(&mut self, release: &str, object: ObjectKey, said: Said, now: Instant) -> Option<&str> {
-        let look = self.by_release.get_mut(release).filter(|look| look.object == object);
-        let is_same = look.is_some();
-        if let Some(look) = look {
-            look.said = said.clone();
-        }
-        if !is_same {
-            let look = Look {
-                due: now + first_pause(&object),
-                object,
-                said,
-                found: Learned::Nothing,
-                looks: 0,
-            };
-            self.by_release.insert(release.to_owned(), look);
+        match self.by_release.get_mut(release).filter(|look| look.object == object) {
+            Some(look) => look.said = said,
+            None => {
+                let look = Look {
+                    due: now + first_pause(&object),
+                    object,
+                    said,
+                    found: Learned::Nothing,
+                    looks: 0,
+                };
+                self.by_release.insert(release.to_owned(), look);
+            }
         }
         match &self.by_release.get(release)?.found {
             Learned::Cause(cause) => Some(cause),
@@ -103,7 +101,7 @@ impl Causes {
             return None;
         }
         let due = self.by_release.iter_mut().filter(|(_, look)| look.due <= now);
-        // Somebody waits for the first answer, while a repeated one is mostly the same.
+        // A first answer is awaited, and a repeated one is mostly the same.
         let (release, look) = due.min_by_key(|(_, look)| (look.looks > 0, look.due))?;
         look.looks = look.looks.saturating_add(1);
         look.due = now + if look.looks < SHORT { PAUSE } else { LONG_PAUSE };

@@ -28,7 +28,7 @@ pub struct ObjectHealth {
     pub kind: String,
     /// The namespace; empty for a cluster-wide object.
     pub namespace: String,
-    /// The name.
+    /// The object's name in its namespace.
     pub name: String,
     /// `Healthy`, `RollingOut`, `Failed`, `Unknown`, or `Ignored` if the module leaves it out.
     pub health: &'static str,
@@ -73,7 +73,9 @@ impl Watch {
             let shown = releases.get(name).map(|release| self.shown_of(name, release).collect());
             return shown.unwrap_or_default();
         }
-        let all = releases.iter().flat_map(|(name, release)| self.shown_of(name, release));
+        // Nearly all releases are healthy, and a scrape must not read all their objects.
+        let ailing = releases.iter().filter(|(_, release)| !release.is_told_healthy());
+        let all = ailing.flat_map(|(name, release)| self.shown_of(name, release));
         let ailing = all.filter(|object| matches!(object.health, "RollingOut" | "Failed"));
         ailing.take(MOST).collect()
     }

@@ -240,6 +240,11 @@ impl Release {
             .filter(|revision| self.objects_of != Some(revision.newest.revision))
     }
 
+    /// Whether the last told health of the release is good.
+    pub(super) fn is_told_healthy(&self) -> bool {
+        matches!(self.told_health, Some((_, Seen::Healthy)))
+    }
+
     /// The kinds of the release's objects.
     pub(super) fn kinds(&self) -> impl Iterator<Item = &KindName> {
         self.objects.iter().map(|(kind, _)| kind)
