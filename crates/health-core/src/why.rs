@@ -53,7 +53,7 @@ pub fn why(workload: &Value, around: &Around<'_>, now: Timestamp) -> Option<Stri
     Some(harmless(&format!("{name}{colon}{}", cause.text), SENTENCE))
 }
 
-/// What the caller has to ask for before it asks why.
+/// The objects and the log about which the caller asks the cluster before it asks why.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Witnesses<'a> {
     /// The object that makes the pods of the newest version.

@@ -48,13 +48,10 @@ pub struct Sample {
 /// An object of a module that is not healthy.
 #[derive(Debug, Clone)]
 pub struct Unhealthy {
-    /// The module's name.
     pub module: String,
-    /// The kind.
     pub kind: String,
-    /// The namespace; empty for a cluster-wide object.
+    /// Empty for a cluster-wide object.
     pub namespace: String,
-    /// The name.
     pub name: String,
     /// `RollingOut` or `Failed`.
     pub reason: &'static str,

@@ -18,7 +18,7 @@ pub(super) struct Case {
     pub(super) well: Vec<Value>,
     /// How the cluster shows the trouble.
     pub(super) sign: Sign,
-    /// What the operator tells, one after the other.
+    /// The sentences of the operator, one after the other.
     pub(super) steps: Vec<Step>,
     pub(super) cure: Cure,
 }
@@ -81,7 +81,7 @@ impl Sign {
     }
 }
 
-/// What the operator tells at one time.
+/// A sentence of the operator, or the words in it.
 pub(super) struct Step {
     /// The health; empty if it is not asked for.
     pub(super) health: &'static str,
@@ -90,7 +90,7 @@ pub(super) struct Step {
 }
 
 impl Step {
-    /// What is not as it should be.
+    /// The difference from the expected sentence.
     pub(super) fn lacks(&self, look: &Look, name: &str) -> Option<String> {
         let (health, sentence) = (look.health(name), look.sentence(name));
         let is_told = self.words.iter().all(|word| sentence.contains(word));

@@ -194,7 +194,7 @@ impl Operator<'_> {
         }
     }
 
-    /// What the operator tells a person.
+    /// The operator's answer to a person.
     pub(super) fn evidence(&self) -> String {
         let shown = |words: &str| self.ask(words).unwrap_or_else(|error| error);
         let mut text = shown("module list -o wide");

@@ -18,13 +18,13 @@ pub struct HealthSettings {
     pub ignore: BTreeSet<Ignored>,
     /// The rules for objects of kinds whose status says it in another way.
     pub rules: Rules,
-    /// What follows from an upgrade after which the objects do not do their work.
+    /// The fate of an upgrade after which the objects do not do their work.
     pub on_failure: OnFailure,
     /// The modules of `dependsOn` whose success is enough: their health does not count.
     pub until_ready: BTreeSet<ModuleName>,
 }
 
-/// What follows from an upgrade after which the objects of a module do not do their work.
+/// The fate of an upgrade after which the objects of a module do not do their work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnFailure {
     /// The revision stays.

@@ -137,7 +137,7 @@ pub struct Ledger {
     pub lost: Vec<String>,
     /// The inputs of upgrades that were taken back, by release, until they change or a person asks for another try.
     spoilt: BTreeMap<String, String>,
-    /// Releases that got such an upgrade again.
+    /// Releases that got an upgrade again although it was taken back.
     pub retried: Vec<String>,
 }
 

@@ -360,7 +360,7 @@ impl PodWatch {
             return Some((Ruling::Passed, why));
         }
         let (_, since) = self.converged?;
-        // What is well at the limit has the time to stay so. A module that is well only now and then breaks it off.
+        // A module that is well at the limit has the time to stay so. A module that is well only now and then breaks it off.
         if heard.since(since) < limit.max(PROBATION * 2) || self.clean.is_some() {
             return None;
         }

@@ -243,7 +243,7 @@ fn claim(scene: &Scene<'_>, pod: &Value) -> Option<String> {
 /// The state of a pod that tells no cause.
 fn wait(pod: &Value, containers: &[Container<'_>], conditions: &[Condition<'_>], events: &[Event<'_>]) -> String {
     let node = harmless(text(pod, "spec.nodeName"), NAME);
-    // What a dead node has told of its containers stays in the status.
+    // The last report of a dead node about its containers stays in the status.
     let mut of_kubelet = events.iter().filter(|event| event.reason != "TaintManagerEviction");
     let is_silent = of_kubelet.next().is_some_and(|event| event.reason == "NodeNotReady");
     if is_silent && !node.is_empty() {

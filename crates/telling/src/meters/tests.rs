@@ -17,6 +17,17 @@ fn render_own(meters: &Meters, sample: Option<&Sample>) -> String {
         .fold(String::new(), |all, line| all + line + "\n")
 }
 
+/// A Deployment that has failed.
+fn web() -> Unhealthy {
+    Unhealthy {
+        module: "one".to_owned(),
+        kind: "Deployment".to_owned(),
+        namespace: String::new(),
+        name: "web".to_owned(),
+        reason: "Failed",
+    }
+}
+
 #[test]
 fn every_meter_of_the_table_is_listed_once() {
     let sources = [
@@ -149,13 +160,7 @@ fn a_sample_shows_queues_and_modules_as_they_are() {
             state: KindState::Deprecated,
             objects: 3,
         }],
-        unhealthy: vec![Unhealthy {
-            module: "one".to_owned(),
-            kind: "Deployment".to_owned(),
-            namespace: String::new(),
-            name: "web".to_owned(),
-            reason: "Failed",
-        }],
+        unhealthy: vec![web()],
     };
     assert_eq!(
         render_own(&meters, Some(&sample)),
@@ -394,13 +399,7 @@ fn whole_page(meters: &Meters) -> String {
             state: KindState::Deprecated,
             objects: 3,
         }],
-        unhealthy: vec![Unhealthy {
-            module: "one".to_owned(),
-            kind: "Deployment".to_owned(),
-            namespace: String::new(),
-            name: "web".to_owned(),
-            reason: "Failed",
-        }],
+        unhealthy: vec![web()],
     };
     let page = meters.render(Some(&sample));
     let steady = page.lines().filter(|line| !line.starts_with("process_"));

@@ -72,7 +72,7 @@ pub(in crate::operator) enum RunReason {
     ObjectAltered,
     /// The module's release is not `deployed` any more.
     UnexpectedStatus,
-    /// The objects of the release do not do their work, and the module returns from such a revision.
+    /// The objects of the release do not do their work, and the module leaves the revision.
     Unhealthy,
 }
 
