@@ -126,16 +126,6 @@ impl Lookout {
         watches.run(watch.run());
         Ok(())
     }
-
-    /// The watched objects of each release, as `namespace/Kind/name`.
-    pub fn objects(&self) -> BTreeMap<String, Vec<String>> {
-        let namespace = self.0.cluster.namespace();
-        let releases = self.0.releases();
-        let shown = releases
-            .iter()
-            .filter_map(|(name, release)| Some((name.clone(), release.shown(namespace)?)));
-        shown.collect()
-    }
 }
 
 impl fmt::Debug for Lookout {

@@ -46,18 +46,17 @@ struct Look {
 impl Causes {
     /// The cause for which an object is not healthy, as far as it is known. The next look is planned.
     pub(super) fn of(&mut self, release: &str, object: ObjectKey, said: Said, now: Instant) -> Option<&str> {
-        match self.by_release.get_mut(release).filter(|look| look.object == object) {
-            Some(look) => look.said = said,
-            None => {
-                let look = Look {
-                    due: now + first_pause(&object),
-                    object,
-                    said,
-                    found: Learned::Nothing,
-                    looks: 0,
-                };
-                self.by_release.insert(release.to_owned(), look);
-            }
+        if let Some(look) = self.by_release.get_mut(release).filter(|look| look.object == object) {
+            look.said = said;
+        } else {
+            let look = Look {
+                due: now + first_pause(&object),
+                object,
+                said,
+                found: Learned::Nothing,
+                looks: 0,
+            };
+            self.by_release.insert(release.to_owned(), look);
         }
         match &self.by_release.get(release)?.found {
             Learned::Cause(cause) => Some(cause),

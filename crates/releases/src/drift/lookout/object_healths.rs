@@ -1,7 +1,8 @@
-//! The health of single objects of releases, for people and metrics.
+//! The objects of releases, and the health of each, for people and metrics.
 //!
 //! It repeats what the watches show, and looks for no cause.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use addon_core::operator::health::Seen;
@@ -37,6 +38,16 @@ pub struct ObjectHealth {
 }
 
 impl Lookout {
+    /// The watched objects of each release, as `namespace/Kind/name`.
+    pub fn objects(&self) -> BTreeMap<String, Vec<String>> {
+        let namespace = self.0.cluster.namespace();
+        let releases = self.0.releases();
+        let shown = releases
+            .iter()
+            .filter_map(|(name, release)| Some((name.clone(), release.shown(namespace)?)));
+        shown.collect()
+    }
+
     /// The health of each object of a release.
     pub async fn objects_of(&self, release: &str) -> Vec<ObjectHealth> {
         self.look(Some(release.to_owned())).await
