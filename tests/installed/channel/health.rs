@@ -98,7 +98,12 @@ pub(super) fn has_pods_that_need_long(plane: &ControlPlane, image: &Image) {
     let good = push(&followed, "0.2.0", "", slow);
     followed.check();
     followed.wait_for("the version in the Deployment", || followed.names(&good));
-    assert!(is_rolled_out(&followed), "it passed before its pods worked");
+    assert!(
+        is_rolled_out(&followed),
+        "it passed before its pods worked: {}\n{}",
+        followed.stage.kubectl("get deployment web --output=yaml"),
+        followed.status()
+    );
     followed.wait_until_at_rest_with(&good);
 }
 

@@ -22,7 +22,8 @@ pub struct Pulse {
     pub failing: BTreeMap<String, Failures>,
     /// The modules whose objects are not healthy.
     pub unhealthy: BTreeMap<String, Ailment>,
-    /// Whether helm or the queues are busy now, so that the start of a trial would disturb them.
+    /// Whether helm or the queues are busy now, or objects of modules are on their way, so that the start of a trial would
+    /// disturb them, or could not tell later whose fault their state is.
     pub activity: Activity,
     /// The keys of sections that hooks saved on trial and that were neither put back nor forgotten. As long as such
     /// keys exist, the record of that trial is needed.
@@ -48,7 +49,8 @@ impl Survey<'_> {
         }
     }
 
-    /// The activity is quiet if the first converge is over, no helm runs, and no task of `main` is due.
+    /// The activity is quiet if the first converge is over, no helm runs, no task of `main` is due, and no module is on its
+    /// way.
     pub(super) fn activity(&self) -> Activity {
         let of_main = |lane: &Lane| match lane {
             Lane::Global | Lane::Module(_) | Lane::Release(_) | Lane::Aside(_) => true,
@@ -59,7 +61,8 @@ impl Survey<'_> {
         let mut heads = self.of.lanes.heads();
         let queued = heads.any(|(lane, head)| of_main(lane) && is_due(head));
         let helm_runs = self.of.jobs.holders(Slot::Helm).next().is_some();
-        if self.has_converged() && !queued && !helm_runs {
+        let is_on_its_way = self.ailments().values().any(|ailment| !ailment.has_failed);
+        if self.has_converged() && !queued && !helm_runs && !is_on_its_way {
             Activity::Quiet
         } else {
             Activity::Busy

@@ -1,5 +1,7 @@
 //! The health of modules: what holds others up, for how long, and what people are told.
 
+use channel_core::choice::Activity;
+
 use super::*;
 use crate::module::health::{OnFailure, TIMEOUT};
 use crate::operator::effect::HealthNews;
@@ -288,4 +290,20 @@ fn a_relapse_is_reported_for_a_while_and_stays_the_fault_of_who_upgraded() {
     );
     world.pass(SECOND * 15);
     assert_eq!(ailment(&world), None);
+}
+
+#[test]
+fn no_moment_is_quiet_while_a_module_is_on_its_way() {
+    let mut world = world().start();
+    let activity = |world: &World| world.operator.answer(&PulseQuery).activity;
+    world.see("db", 1, Seen::Healthy);
+    assert_eq!(activity(&world), Activity::Quiet);
+    world.on_its_way("db");
+    assert_eq!(activity(&world), Activity::Busy);
+    world.pass(TIMEOUT);
+    assert_eq!(
+        activity(&world),
+        Activity::Quiet,
+        "an unhealthy module may stay so for ever"
+    );
 }
