@@ -88,6 +88,9 @@ fn what_people_change_is_put_right_and_what_controllers_change_stays() {
         "kubectl-patch",
     ]);
     patch(&stage, "configmap/good", r#"{"data": {"size": "mine"}}"#);
+    let left = "altered: ConfigMap good: data.size is left to kubectl-patch, until the operator starts again";
+    assert_says(&operator.ask("why good"), &["health: Healthy", left]);
+    assert_says(&operator.ask("module list -o wide"), &["Healthy, altered"]);
     patch(
         &stage,
         "deployment/web",

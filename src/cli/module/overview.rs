@@ -63,14 +63,19 @@ mod tests {
             ),
             status(&json!({"name": "b", "state": "Ready", "health": "RollingOut",
                 "unhealthy": "Deployment web: 0 of 1 pods are ready"})),
+            status(
+                &json!({"name": "c", "state": "Ready", "health": "Healthy", "in_maintenance": true,
+                "left": ["ConfigMap c: data.size is left to kubectl"]}),
+            ),
         ];
         let expected = "\
-NAME         ORDER  ENABLED  BY          STATE      HEALTH      VERSION  RELEASE     WAITS FOR
-a-long-name  20     yes      KubeConfig  Releasing  -           0.1.0    3, 10m ago  helm
-b            20     yes      KubeConfig  Ready      RollingOut  -        -           Deployment web: 0 of 1 pods are ready
+NAME         ORDER  ENABLED  BY          STATE      HEALTH                         VERSION  RELEASE     WAITS FOR
+a-long-name  20     yes      KubeConfig  Releasing  -                              0.1.0    3, 10m ago  helm
+b            20     yes      KubeConfig  Ready      RollingOut                     -        -           Deployment web: 0 of 1 pods are ready
+c            20     yes      KubeConfig  Ready      Healthy, maintenance, altered  -        -
 ";
         assert_eq!(table(&modules, now(), Paint::Plain, None), expected);
-        assert_eq!(table(&modules, now(), Paint::Plain, Some(130)), expected);
+        assert_eq!(table(&modules, now(), Paint::Plain, Some(150)), expected);
         let coloured = table(&modules, now(), Paint::Colours, None);
         assert!(
             coloured.contains("  \u{1b}[32mReady\u{1b}[0m      \u{1b}[33mRollingOut\u{1b}[0m"),

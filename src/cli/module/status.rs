@@ -185,7 +185,7 @@ impl Release {
 
 /// Everything that is known about a module.
 pub(super) fn full(status: &Status, now: Timestamp, paint: Paint) -> String {
-    let mut text = head(status, paint) + &status.health.line(paint);
+    let mut text = head(status, paint) + &status.health.lines(paint);
     let _ = writeln!(text, "version: {}", status.version.as_deref().unwrap_or("none"));
     let _ = match &status.release {
         Some(release) => writeln!(
@@ -205,7 +205,7 @@ pub(super) fn full(status: &Status, now: Timestamp, paint: Paint) -> String {
 /// The state of a module and the reason for which it waits, and the same for every module that it waits for.
 pub(in crate::cli) fn why(modules: &[Status], status: &Status, paint: Paint) -> String {
     let held_up = hindrances(status, paint);
-    let mut text = head(status, paint) + &status.health.line(paint);
+    let mut text = head(status, paint) + &status.health.lines(paint);
     text += if held_up.is_empty() {
         "waits for: nothing\n"
     } else {
@@ -223,7 +223,7 @@ pub(in crate::cli) fn why(modules: &[Status], status: &Status, paint: Paint) -> 
         else {
             continue;
         };
-        let beside = other.health.line(paint) + &hindrances(other, paint);
+        let beside = other.health.lines(paint) + &hindrances(other, paint);
         let _ = writeln!(text, "\n{}{}", head(other, paint), beside.trim_end());
         ahead.extend(other.after.iter().map(String::as_str));
     }

@@ -25,6 +25,9 @@ struct Shown {
     /// The records of the release that were rewritten, as long as their earlier forms are kept.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     amended: Vec<Amendment>,
+    /// The altered fields that are left to other writers, a sentence each.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    left: Vec<String>,
     /// The objects of the release with their health, if one module is asked for.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     objects: Vec<ObjectHealth>,
@@ -74,12 +77,14 @@ impl Debug {
             }
             None => Recorded::default(),
         };
+        let lookout = self.lookout.get();
         let shown = reports.into_iter().map(|report| Shown {
             version: charts.and_then(|charts| charts.versions.of(&report.name)),
             release: releases
                 .get(&report.name)
                 .map(|&(revision, deployed)| Release { revision, deployed }),
             amended: amendments.remove(&report.name).unwrap_or_default(),
+            left: lookout.map(|lookout| lookout.left(&report.name)).unwrap_or_default(),
             objects: Vec::new(),
             report,
         });

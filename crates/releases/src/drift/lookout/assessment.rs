@@ -183,7 +183,7 @@ impl Watch {
 
 impl Inner {
     /// The name of an object for people. The namespace is left out if it is the operator's.
-    fn titled(&self, key: &ObjectKey) -> String {
+    pub(super) fn titled(&self, key: &ObjectKey) -> String {
         let ObjectKey {
             kind, namespace, name, ..
         } = key;

@@ -28,8 +28,22 @@ use objects::key::{ObjectKey, flat, key_of};
 /// The number of times that a field is restored before the value of the other writer is left in place.
 const PATIENCE: u32 = 3;
 
-/// How often each field was restored: by release, object and field.
-pub(super) type Quarrels = BTreeMap<(String, ObjectKey, String), u32>;
+/// The restores of each field: by release, object and field.
+pub(super) type Quarrels = BTreeMap<(String, ObjectKey, String), Quarrel>;
+
+/// The restores of one field.
+#[derive(Debug, Default)]
+pub(super) struct Quarrel {
+    times: u32,
+    /// The field manager of the last other value; empty if it is not known.
+    by: String,
+}
+
+impl Quarrel {
+    fn is_lost(&self) -> bool {
+        self.times >= PATIENCE
+    }
+}
 
 /// The compared objects of a release, each with the digest of its writers and its first altered field.
 pub(super) struct Comparison {
@@ -50,18 +64,33 @@ impl Lookout {
         self.0.leaves(release, object, alteration)
     }
 
+    /// The fields of a release that are left to other writers, each in a sentence that begins with the object.
+    pub fn left(&self, release: &str) -> Vec<String> {
+        let quarrels = self.0.quarrels();
+        let lost = quarrels
+            .iter()
+            .filter(|((of, _, _), quarrel)| of == release && quarrel.is_lost());
+        let told = lost.map(|((_, object, field), Quarrel { by, .. })| {
+            let of = self.0.titled(object);
+            let by = if by.is_empty() { "another writer" } else { by };
+            format!("{of}: {field} is left to {by}, until the operator starts again")
+        });
+        told.collect()
+    }
+
     /// Records a restore. A field that the restore could not change is never tried again.
     pub fn was_put_right(&self, release: &str, object: &ObjectKey, PutRight { tried, left }: &PutRight) {
         let mut quarrels = self.0.quarrels();
         for alteration in tried {
             let field = alteration.field();
             let is_lost = left.iter().any(|left| left.field() == field);
-            let times = quarrels
+            let quarrel = quarrels
                 .entry((release.to_owned(), object.clone(), field.clone()))
                 .or_default();
-            *times = if is_lost { PATIENCE } else { *times + 1 };
-            if *times >= PATIENCE {
-                let by = alteration.by.as_deref().unwrap_or_default();
+            quarrel.times = if is_lost { PATIENCE } else { quarrel.times + 1 };
+            quarrel.by = alteration.by.clone().unwrap_or_default();
+            if quarrel.is_lost() {
+                let by = &quarrel.by;
                 warn!(
                     release,
                     %object,
@@ -81,7 +110,7 @@ impl Inner {
 
     fn leaves(&self, release: &str, object: &ObjectKey, alteration: &Alteration) -> bool {
         let id = (release.to_owned(), object.clone(), alteration.field());
-        self.quarrels().get(&id).is_some_and(|times| *times >= PATIENCE)
+        self.quarrels().get(&id).is_some_and(Quarrel::is_lost)
     }
 }
 
