@@ -9,6 +9,7 @@ use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use serde_json::json;
 use testbed::campaign::Campaign;
 use testbed::draw::Draw;
 use testbed::report::tell;
@@ -17,6 +18,7 @@ use self::page::{LEADS_NOTIFIED, LEADS_POLLED, page};
 use self::steps::{Mark, Steps};
 use super::bad::{FAILS, HOOK, SHORT, UNKEPT, script};
 use super::followed::{ALONE, Change, Followed};
+use crate::installed::health::push_image;
 use crate::installed::stage::{Image, start};
 
 /// The number of installations at the same time; they mostly wait.
@@ -31,6 +33,10 @@ enum Kind {
     EndsAsLeader,
     HangsAsLeader,
     BreaksAModule,
+    /// The version brings a module whose image does not exist.
+    PodsCannotStart,
+    /// The version brings a module whose pods work for 40 seconds at a time.
+    PodsCrashLater,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -49,12 +55,14 @@ enum Moment {
     OldOneLeadsAgain,
 }
 
-const KINDS: [Kind; 5] = [
+const KINDS: [Kind; 7] = [
     Kind::Crashes,
     Kind::NeverReady,
     Kind::EndsAsLeader,
     Kind::HangsAsLeader,
     Kind::BreaksAModule,
+    Kind::PodsCannotStart,
+    Kind::PodsCrashLater,
 ];
 const VICTIMS: [Victim; 3] = [Victim::Leader, Victim::Standby, Victim::OnTrial];
 
@@ -123,6 +131,8 @@ fn campaign() {
     let done = Mutex::new(Vec::new());
     let plane = start();
     let image = Image::push(&plane, "versions");
+    let of_pods = push_image(&plane);
+    let of_pods = of_pods.as_str();
     let (plane, image, left, done) = (&plane, &image, &left, &done);
     thread::scope(|scope| {
         for setup in SETUPS.iter().cycle().take(rounds.min(AT_ONCE)) {
@@ -133,7 +143,7 @@ fn campaign() {
                     let Some((number, plan)) = left.lock().unwrap().pop() else {
                         return;
                     };
-                    let outcome = round(&followed, number, *plan);
+                    let outcome = round(&followed, of_pods, number, *plan);
                     tell(&format!("round {number}, {setup:?}: {plan:?}: {outcome:?}"));
                     done.lock().unwrap().push((number, *plan, outcome));
                 }
@@ -146,9 +156,9 @@ fn campaign() {
 }
 
 /// Pushes the version of one round and does its harm. At the end the state is as before.
-fn round(followed: &Followed<'_>, number: usize, plan: Plan) -> Outcome {
+fn round(followed: &Followed<'_>, of_pods: &str, number: usize, plan: Plan) -> Outcome {
     let side = followed.revision("side");
-    let bad = push(followed, number, plan.kind);
+    let bad = push(followed, of_pods, number, plan.kind);
     let pushed = Instant::now();
     let course = RefCell::new(Course::default());
     if plan.is_notified {
@@ -177,6 +187,10 @@ fn round(followed: &Followed<'_>, number: usize, plan: Plan) -> Outcome {
         "the Deployment never names a bad version: {plan:?}"
     );
     assert_eq!(followed.revision("side"), side, "no release is written anew: {plan:?}");
+    followed.wait_for("the end of the module that only the bad version had", || {
+        let web = followed.stage.namespace.object("deployment", "web");
+        web.is_ok_and(|web| web.is_none())
+    });
     // The next round begins when all pods are ready.
     followed.stage.roll_out();
     course.into_inner().outcome
@@ -197,9 +211,18 @@ fn explain(followed: &Followed<'_>, number: usize, plan: Plan, led: Duration, st
     ));
 }
 
-fn push(followed: &Followed<'_>, number: usize, kind: Kind) -> String {
+fn push(followed: &Followed<'_>, of_pods: &str, number: usize, kind: Kind) -> String {
     let (ends, hangs) = (script("KILL"), script("STOP"));
     let (ends, hangs) = (["/bin/bash", "-c", &ends, "bash"], ["/bin/bash", "-c", &hangs, "bash"]);
+    let values = |tag: &str, script: &str| {
+        let web = json!({ "image": of_pods, "suffix": tag, "script": script });
+        let all =
+            json!({ "greeterEnabled": true, "sideEnabled": true, "poorEnabled": true, "webEnabled": true, "web": web });
+        all.to_string()
+    };
+    let missing = values(":typo", "exec sleep inf");
+    let crashing = values(":1", "touch /tmp/ready; sleep 40; exit 1");
+    let (missing, crashing) = (web(&missing), web(&crashing));
     let mut change = Change::default();
     match kind {
         Kind::Crashes => change.entrypoint = Some(&["/bin/false"]),
@@ -207,8 +230,26 @@ fn push(followed: &Followed<'_>, number: usize, kind: Kind) -> String {
         Kind::EndsAsLeader => change.entrypoint = Some(&ends),
         Kind::HangsAsLeader => change.entrypoint = Some(&hangs),
         Kind::BreaksAModule => change.files = &[UNKEPT, (HOOK, FAILS)],
+        Kind::PodsCannotStart => change.files = &missing,
+        Kind::PodsCrashLater => change.files = &crashing,
     }
     followed.push(&format!("1.{number}.0"), &change)
+}
+
+/// The files of a version with one more module, and with these values of all modules.
+fn web(values: &str) -> [(&str, &[u8]); 4] {
+    [
+        UNKEPT,
+        ("trial/versions/values.yaml", values.as_bytes()),
+        (
+            "trial/versions/040-web/Chart.yaml",
+            include_bytes!("../trial/health/010-web/Chart.yaml"),
+        ),
+        (
+            "trial/versions/040-web/templates/web.yaml",
+            include_bytes!("../trial/health/010-web/templates/web.yaml"),
+        ),
+    ]
 }
 
 /// The observations of a round so far.
