@@ -8,7 +8,7 @@ use saved_state::trial::{Changed, Kept};
 use saved_state::trial::{
     change_trial, channel_records, forget_report, put_records_aside, save_remembered, write_report,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::installation::stage::{self, digest};
 use super::world::World;
@@ -38,6 +38,7 @@ fn report(number: u64) -> Report {
         number,
         converged: None,
         failing: BTreeMap::new(),
+        hindered: BTreeSet::new(),
         unhealthy: BTreeMap::new(),
     }
 }

@@ -34,6 +34,21 @@ pub enum Class {
 }
 
 impl Class {
+    /// Whether the operator's files or people are at fault. Otherwise the work goes well once the cluster does.
+    pub fn is_fault(self) -> bool {
+        match self {
+            Self::Unavailable | Self::Cancelled => false,
+            Self::Invalid
+            | Self::HookFailed
+            | Self::Refused
+            | Self::TimedOut
+            | Self::Defect
+            | Self::Held
+            | Self::Blocked
+            | Self::Damaged => true,
+        }
+    }
+
     /// The value of the class as a label.
     pub fn label(self) -> &'static str {
         match self {

@@ -9,6 +9,8 @@ use std::time::Duration;
 
 use clock::Tick;
 
+use crate::failure::Failure;
+
 /// The state of the head of a lane. Tasks behind the head are always `Ready`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
@@ -35,6 +37,8 @@ pub struct Entry<T, S> {
     pub begun: bool,
     /// The number of failed attempts in a row.
     pub failures: u32,
+    /// How many of them were faults.
+    pub faults: u32,
     /// The error of the last failed attempt, until an attempt succeeds.
     pub error: Option<String>,
     /// The time since which the task has been running, parked or held.
@@ -116,6 +120,7 @@ impl<L: Ord + Clone, T, S: Copy> Queues<L, T, S> {
             queued: now,
             begun: false,
             failures: 0,
+            faults: 0,
             error: None,
             since: now,
             state: State::Ready,
@@ -271,16 +276,17 @@ impl<L: Ord + Clone, T, S: Copy> Queues<L, T, S> {
     /// Forgets the failures of the head, because its attempt went well so far.
     pub fn succeeded(&mut self, lane: &L) {
         if let Some(head) = self.head_mut(lane) {
-            head.failures = 0;
+            (head.failures, head.faults) = (0, 0);
             head.error = None;
         }
     }
 
     /// Notes a failure of the head, which is retried after the delay. Returns the number of failures in a row.
-    pub fn fail(&mut self, lane: &L, now: Tick, delay: Duration, error: String) -> u32 {
+    pub fn fail(&mut self, lane: &L, now: Tick, delay: Duration, failure: &Failure) -> u32 {
         let Some(head) = self.head_mut(lane) else { return 0 };
         head.failures += 1;
-        head.error = Some(error);
+        head.faults += u32::from(failure.class.is_fault());
+        head.error = Some(failure.report.clone());
         head.state = State::Backoff(now + delay);
         head.failures
     }

@@ -300,8 +300,12 @@ impl Trying {
             }
             Followed::Off { .. } | Followed::Unknown => (None, None),
         };
-        let failing = self.pulse.iter().flat_map(|pulse| pulse.failing.keys().cloned());
+        let failing = self
+            .pulse
+            .iter()
+            .flat_map(|pulse| pulse.failing.keys().chain(&pulse.hindered).cloned());
         let unwell = self.pulse.iter().flat_map(|pulse| pulse.unhealthy.keys().cloned());
+        let revisions = self.pulse.as_ref().map(|pulse| pulse.revisions.clone());
         let seen = self.seen.borrow();
         Wish {
             wanted: self.wanted(),
@@ -314,6 +318,7 @@ impl Trying {
             activity: self.pulse.as_ref().map_or(Activity::Busy, |pulse| pulse.activity),
             failing: failing.collect(),
             unwell: unwell.collect(),
+            revisions: revisions.unwrap_or_default(),
             choice,
         }
     }

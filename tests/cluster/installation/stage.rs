@@ -1,7 +1,7 @@
 //! A Deployment in a namespace of its own. The test writes the status of its pods, as a kubelet would.
 #![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use addon_core::digest::Digest;
@@ -193,6 +193,7 @@ pub(crate) fn trial(version: u8, template: &str) -> Trial {
         template: template.to_owned(),
         failing: BTreeSet::new(),
         unwell: BTreeSet::new(),
+        revisions: BTreeMap::new(),
         begun: Timestamp::now(),
         by: "a".to_owned(),
         channel: None,

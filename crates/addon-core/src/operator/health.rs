@@ -91,8 +91,6 @@ struct Known {
     kind_since: Tick,
     /// Whether an upgrade of ours began the spell.
     is_by_upgrade: bool,
-    /// Whether this process has made the revision.
-    is_ours: bool,
     /// The sentence of a relapse of the revision, as long as that goes on.
     relapse: Option<String>,
     /// The end of the last relapse of the revision, and its sentence.
@@ -115,7 +113,6 @@ impl Known {
             since: now,
             kind_since: now,
             is_by_upgrade: false,
-            is_ours: false,
             relapse: None,
             relapsed: None,
             timeout,
@@ -189,6 +186,11 @@ impl Known {
         }
     }
 
+    fn revision(&self) -> u32 {
+        let seen = self.seen.as_ref().map_or(0, |(revision, _)| *revision);
+        seen.max(self.released)
+    }
+
     fn sentence(&self) -> Option<&str> {
         match self.current()? {
             Seen::InProgress(sentence) | Seen::Failed(sentence) => Some(sentence),
@@ -209,11 +211,10 @@ impl Healths {
     ) {
         let known = self.0.entry(module.clone()).or_insert_with(|| Known::new(now, timeout));
         known.timeout = timeout;
-        known.is_ours &= known.released == revision;
         known.released = revision;
         if upgraded {
             (known.since, known.kind_since, known.is_by_upgrade) = (now, now, true);
-            (known.is_ours, known.relapse, known.relapsed) = (true, None, None);
+            (known.relapse, known.relapsed) = (None, None);
         } else if known.seen.is_none() {
             known.since = now;
         }
@@ -257,9 +258,16 @@ impl Healths {
         self.0.get(module).map(|known| known.since)
     }
 
-    /// Whether this process has made the present revision of the module.
-    pub(super) fn is_ours(&self, module: &ModuleName) -> bool {
-        self.0.get(module).is_some_and(|known| known.is_ours)
+    /// The newest revision of the module's release; 0 until one is known.
+    pub(super) fn revision(&self, module: &ModuleName) -> u32 {
+        self.0.get(module).map_or(0, Known::revision)
+    }
+
+    /// The newest revision of each release.
+    pub(super) fn revisions(&self) -> BTreeMap<String, u32> {
+        let all = self.0.iter();
+        all.map(|(module, known)| (module.to_string(), known.revision()))
+            .collect()
     }
 
     /// The sentence of a relapse that has just ended.

@@ -345,7 +345,7 @@ impl Lanes {
     /// Delays the head of a lane after a failure. Returns the number of failures in a row and the delay.
     pub(super) fn back_off(&mut self, cx: &mut Cx, lane: &Lane, failure: &Failure) -> (u32, Duration) {
         let delay = self.pause(cx, lane, failure);
-        let failures = self.queues.fail(lane, cx.now.tick, delay, failure.report.clone());
+        let failures = self.queues.fail(lane, cx.now.tick, delay, failure);
         (failures, delay)
     }
 

@@ -1,6 +1,6 @@
 //! The state of this process, for the judge of a version. The report is cheap and must never contain a value.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use channel_core::choice::Activity;
 use channel_core::trial::record::{Ailment, Failures};
@@ -20,8 +20,12 @@ pub struct Pulse {
     pub converged: bool,
     /// The subjects (`module NAME`, `hook NAME` for a global hook) that fail now, each with its failures.
     pub failing: BTreeMap<String, Failures>,
+    /// The subjects that fail now, and whose last failures were no faults.
+    pub hindered: BTreeSet<String>,
     /// The modules whose objects are not healthy.
     pub unhealthy: BTreeMap<String, Ailment>,
+    /// The revision of each release.
+    pub revisions: BTreeMap<String, u32>,
     /// Whether helm or the queues are busy now, or objects of modules are on their way, so that the start of a trial would
     /// disturb them, or could not tell later whose fault their state is.
     pub activity: Activity,
@@ -30,13 +34,40 @@ pub struct Pulse {
     pub noted: Vec<String>,
 }
 
+/// The subjects that fail, by those at fault.
+#[derive(Default)]
+struct Failing {
+    at_fault: BTreeMap<String, Failures>,
+    hindered: BTreeSet<String>,
+}
+
+impl Failing {
+    /// Notes these failures in a row of a subject, and how many of them were faults.
+    fn note(&mut self, subject: String, failures: u32, faults: u32) {
+        if faults > 0 {
+            self.blame(subject, Failures::InARow(faults));
+        } else if failures > 0 {
+            self.hindered.insert(subject);
+        }
+    }
+
+    fn blame(&mut self, subject: String, failures: Failures) {
+        let known = self.at_fault.entry(subject).or_insert(failures);
+        *known = failures.max(*known);
+    }
+}
+
 impl Survey<'_> {
     /// The pulse of the operator at this moment.
     pub(super) fn pulse(&self) -> Pulse {
+        let Failing { at_fault, mut hindered } = self.failures();
+        hindered.retain(|subject| !at_fault.contains_key(subject));
         Pulse {
             converged: self.has_converged(),
-            failing: self.failures(),
+            failing: at_fault,
+            hindered,
             unhealthy: self.ailments(),
+            revisions: self.of.healths.revisions(),
             activity: self.activity(),
             noted: self.of.probation.noted().cloned().collect(),
         }
@@ -70,29 +101,25 @@ impl Survey<'_> {
     }
 
     /// All modules and global hooks that fail now.
-    fn failures(&self) -> BTreeMap<String, Failures> {
-        let mut failing = BTreeMap::new();
-        let mut fails = |subject: String, failures: Failures| {
-            let known = failing.entry(subject).or_insert(failures);
-            *known = failures.max(*known);
-        };
+    fn failures(&self) -> Failing {
+        let mut failing = Failing::default();
         for (_, tasks) in self.of.lanes.all() {
             for entry in tasks.iter().filter(|entry| entry.failures > 0) {
                 if let Some(subject) = self.subject(entry) {
-                    fails(subject, Failures::InARow(entry.failures));
+                    failing.note(subject, entry.failures, entry.faults);
                 }
             }
         }
         for unit in self.of.modules.iter() {
             let name = unit.name();
-            if unit.failures() > 0 && unit.is_concerned() {
-                fails(of_module(name), Failures::InARow(unit.failures()));
+            if unit.is_concerned() {
+                failing.note(of_module(name), unit.failures(), unit.faults());
             }
             if let Some((times, _, _)) = self.of.verdicts.script_failure(name) {
-                fails(of_module(name), Failures::InARow(times));
+                failing.note(of_module(name), times, times);
             }
             if unit.is_enabled() && unit.turn().is_own_fault() {
-                fails(of_module(name), Failures::ForGood);
+                failing.blame(of_module(name), Failures::ForGood);
             }
         }
         failing
@@ -112,7 +139,7 @@ impl Survey<'_> {
             };
             let ailment = Ailment {
                 has_failed,
-                is_upgraded: healths.is_ours(name),
+                revision: healths.revision(name),
                 sentence: sentence.to_owned(),
             };
             Some((name.to_string(), ailment))

@@ -93,6 +93,8 @@ struct World {
     responses: BTreeMap<String, HookResponse>,
     /// The jobs that fail, by their texts, and how many times.
     failing: BTreeMap<String, usize>,
+    /// Whether jobs fail because the API server is away.
+    is_away: bool,
     /// The jobs that stay open, by their texts.
     open: BTreeSet<String>,
     pending: Vec<Job>,
@@ -167,6 +169,7 @@ impl World {
             replies: Vec::new(),
             responses: BTreeMap::new(),
             failing: BTreeMap::new(),
+            is_away: false,
             open: BTreeSet::new(),
             pending: Vec::new(),
             patches: BTreeMap::new(),
@@ -321,7 +324,11 @@ impl World {
             *left -= 1;
             self.log.push(format!("{known_as} fails"));
             let is_request = known_as.is_empty();
-            let class = if is_request { Class::Refused } else { Class::HookFailed };
+            let class = match (self.is_away, is_request) {
+                (true, _) => Class::Unavailable,
+                (false, true) => Class::Refused,
+                (false, false) => Class::HookFailed,
+            };
             return job.failed(Failure::new(class, "no").hint("try another"));
         }
         if !words.is_empty() {

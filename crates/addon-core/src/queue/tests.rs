@@ -3,6 +3,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::*;
+use crate::failure::Class;
 
 fn queues(tasks: &[u32]) -> Queues<&'static str, u32, char> {
     let mut queues = Queues::default();
@@ -38,7 +39,10 @@ fn a_failing_head_stays_the_head_until_its_time_has_come() {
     let mut queues = queues(&[1, 2]);
     queues.running(&"a", Tick::ZERO);
     let second = Duration::from_secs(1);
-    assert_eq!(queues.fail(&"a", Tick::ZERO, second, "no".to_owned()), 1);
+    assert_eq!(
+        queues.fail(&"a", Tick::ZERO, second, &Failure::new(Class::HookFailed, "no")),
+        1
+    );
     queues.wake(Tick::ZERO + Duration::from_millis(999));
     assert!(ready(&queues).is_empty());
     assert_eq!(queues.next_wake().map(|(at, _)| at), Some(Tick::ZERO + second));
@@ -93,7 +97,12 @@ fn what_is_under_way_is_not_dropped_but_what_waits_after_a_failure_is() {
     let mut queues = queues(&[1, 2, 3]);
     queues.running(&"a", Tick::ZERO);
     assert_eq!(queues.drop_waiting(&"a", |_| true), 2);
-    queues.fail(&"a", Tick::ZERO, Duration::from_secs(1), String::new());
+    queues.fail(
+        &"a",
+        Tick::ZERO,
+        Duration::from_secs(1),
+        &Failure::new(Class::HookFailed, "no"),
+    );
     assert_eq!(queues.drop_waiting(&"a", |_| true), 1);
     assert!(queues.is_empty());
 }

@@ -220,6 +220,7 @@ impl Trials {
             template: view.deployment.template.clone(),
             failing: self.wish.failing.clone(),
             unwell: self.wish.unwell.clone(),
+            revisions: self.wish.revisions.clone(),
             begun: now.wall,
             by: self.me.pod.clone(),
             channel: settings.channel.clone(),

@@ -2,8 +2,6 @@
 //!
 //! Must never blame the version for objects that it did not touch: if these get unhealthy, too, the cluster is at fault.
 
-use std::collections::BTreeSet;
-
 use super::record::{Ailment, Report, Ruling, Trial};
 
 /// The modules that are not healthy under the version on trial, and were healthy under the old one.
@@ -16,14 +14,14 @@ pub(super) struct Ailing {
 }
 
 impl Ailing {
-    /// The modules in a report; `None` if none of those that the version upgraded is ailing. `before` are modules that it
-    /// upgraded before its process was started again.
-    pub(super) fn of(trial: &Trial, report: &Report, before: &BTreeSet<String>) -> Option<Self> {
+    /// The modules in a report; `None` if none of those that the version upgraded is ailing. A revision tells that also
+    /// after the pod of the version was replaced.
+    pub(super) fn of(trial: &Trial, report: &Report) -> Option<Self> {
         let new = || {
             let all = report.unhealthy.iter();
             all.filter(|(module, _)| !trial.unwell.contains(*module))
         };
-        let is_upgraded = |module: &String, ailment: &Ailment| ailment.is_upgraded || before.contains(module);
+        let is_upgraded = |module: &String, ailment: &Ailment| trial.revisions.get(module) != Some(&ailment.revision);
         let upgraded = new().filter(|(module, ailment)| is_upgraded(module, ailment));
         let untouched = new().find(|(module, ailment)| !is_upgraded(module, ailment));
         let ailing = Self {
@@ -65,13 +63,6 @@ impl Ailing {
         let (module, ailment) = self.upgraded.as_ref()?;
         Some(format!("module {module} {}", told(ailment)))
     }
-}
-
-/// The modules in a report that the reporting process has upgraded.
-pub(super) fn upgraded(report: &Report) -> impl Iterator<Item = String> {
-    let all = report.unhealthy.iter();
-    let upgraded = all.filter(|(_, ailment)| ailment.is_upgraded);
-    upgraded.map(|(module, _)| module.clone())
 }
 
 fn told(ailment: &Ailment) -> String {

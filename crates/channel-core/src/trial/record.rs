@@ -32,6 +32,9 @@ pub struct Trial {
     /// The modules that were not healthy under the old version already.
     #[serde(default)]
     pub unwell: BTreeSet<String>,
+    /// The revision of each module's release under the old version.
+    #[serde(default)]
+    pub revisions: BTreeMap<String, u32>,
     /// The time at which the trial began.
     pub begun: Timestamp,
     /// The name of the pod that began the trial.
@@ -107,6 +110,9 @@ pub struct Report {
     pub converged: Option<Timestamp>,
     /// The subjects (`module NAME`, `hook NAME`) that fail now, each with its failures.
     pub failing: BTreeMap<String, Failures>,
+    /// The subjects that fail now, and whose last failures were no faults: the cluster or the network hinders them.
+    #[serde(default)]
+    pub hindered: BTreeSet<String>,
     /// The modules whose objects are not healthy. Judges of earlier versions ignore them, and earlier versions report none.
     #[serde(default)]
     pub unhealthy: BTreeMap<String, Ailment>,
@@ -118,8 +124,8 @@ pub struct Report {
 pub struct Ailment {
     /// Whether an object has failed or has been on its way for too long. Else it is still on its way.
     pub has_failed: bool,
-    /// Whether the reporting process has upgraded the module's release.
-    pub is_upgraded: bool,
+    /// The revision of the module's release.
+    pub revision: u32,
     /// The sentence, which begins with the object; empty while the objects are not judged.
     pub sentence: String,
 }

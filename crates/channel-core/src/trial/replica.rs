@@ -2,7 +2,7 @@
 //!
 //! Must never hold facts of the cluster: these are in sights.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::choice::{Activity, Memory, Target};
 use crate::reference::ImageDigest;
@@ -47,6 +47,8 @@ pub struct Wish {
     pub failing: BTreeSet<String>,
     /// The modules that are not healthy now.
     pub unwell: BTreeSet<String>,
+    /// The revision of each module's release now.
+    pub revisions: BTreeMap<String, u32>,
     /// The memory of the choice, to be kept for later lives; `None` if this replica makes no choice, or has not read yet
     /// what earlier lives kept.
     pub choice: Option<Memory>,
@@ -81,6 +83,7 @@ impl Wish {
             activity: Activity::Busy,
             failing: BTreeSet::new(),
             unwell: BTreeSet::new(),
+            revisions: BTreeMap::new(),
             choice: None,
         }
     }

@@ -176,6 +176,7 @@ impl Bench {
             number,
             converged: converged.then_some(Timestamp::UNIX_EPOCH),
             failing: failing.collect::<BTreeMap<_, _>>(),
+            hindered: BTreeSet::new(),
             unhealthy: BTreeMap::new(),
         });
     }
@@ -237,6 +238,7 @@ pub(super) fn trial() -> Trial {
         template: format!("hash of {}", image(1)),
         failing: BTreeSet::new(),
         unwell: BTreeSet::new(),
+        revisions: [("a".to_owned(), 3), ("b".to_owned(), 3)].into(),
         begun: at(90).wall,
         by: "r0".to_owned(),
         channel: None,

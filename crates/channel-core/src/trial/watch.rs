@@ -3,13 +3,12 @@
 //! All times are measured by the judge's own clock, from one observation to the next. Must never count a time in which
 //! the judge got no answer from the API server, nor compare the clocks of two pods.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use clock::Tick;
 use jiff::Timestamp;
 
-use super::health::{self, Ailing};
+use super::health::Ailing;
 use super::record::{Failures, Ruling, Trial};
 use super::sight::{Glance, LeaseSight, PodState, TrialPod};
 
@@ -71,8 +70,6 @@ struct PodWatch {
     said: Option<Tick>,
     /// The latest of three times: the last report, the beginning of the watch, and `charged`.
     spoke: Tick,
-    /// The modules that the pod has upgraded, as far as they were not healthy. A later process in it does not know.
-    upgraded: BTreeSet<String>,
     /// The end of the pod's first converge by its own clock, and the time at which this watch first saw it.
     converged: Option<(Timestamp, Tick)>,
     /// The time since which the pod has led, ready and converged, without a new failure.
@@ -86,13 +83,15 @@ struct Words {
     converged: Option<Timestamp>,
     /// The worst failure of a subject that did not fail before the trial.
     worst: Option<(String, Failures)>,
+    /// A subject that the cluster or the network hinders, and did not before the trial.
+    hindered: Option<String>,
     /// The modules that are not healthy any more.
     ailing: Option<Ailing>,
 }
 
 impl Words {
     fn are_good(&self) -> bool {
-        self.worst.is_none() && self.ailing.is_none()
+        self.worst.is_none() && self.hindered.is_none() && self.ailing.is_none()
     }
 }
 
@@ -176,7 +175,8 @@ impl Watch {
         let failing = pod
             .worst()
             .map(|(subject, _)| format!("{subject} fails, and did not before"));
-        failing.or_else(|| pod.ailing()?.trouble())
+        let hindered = || Some(format!("the cluster hinders {}", pod.hindered()?));
+        failing.or_else(hindered).or_else(|| pod.ailing()?.trouble())
     }
 
     /// The ruling by the last observation, and its reason as a sentence; `None` while the trial goes on.
@@ -216,7 +216,6 @@ impl PodWatch {
             words: None,
             said: None,
             spoke: glance.heard,
-            upgraded: BTreeSet::new(),
             converged: None,
             clean: None,
         };
@@ -250,8 +249,6 @@ impl PodWatch {
             self.spoke = heard;
         }
         keep(&mut self.charged, is_charged, heard);
-        self.upgraded
-            .extend(glance.report_by(pod).into_iter().flat_map(health::upgraded));
         let words = self.words_in(pod, glance);
         if words != self.words {
             (self.said, self.spoke) = (Some(heard), heard);
@@ -286,7 +283,8 @@ impl PodWatch {
             number: report.number,
             converged: report.converged,
             worst: worst.map(|(subject, failures)| (subject.clone(), *failures)),
-            ailing: Ailing::of(glance.trial, report, &self.upgraded),
+            hindered: report.hindered.difference(&glance.trial.failing).next().cloned(),
+            ailing: Ailing::of(glance.trial, report),
         })
     }
 
@@ -298,6 +296,10 @@ impl PodWatch {
 
     fn worst(&self) -> Option<&(String, Failures)> {
         self.words.as_ref()?.worst.as_ref()
+    }
+
+    fn hindered(&self) -> Option<&String> {
+        self.words.as_ref()?.hindered.as_ref()
     }
 
     fn ailing(&self) -> Option<&Ailing> {
@@ -333,7 +335,7 @@ impl PodWatch {
         if self.charged.is_some() && heard.since(self.spoke) >= SILENCE && self.is_there() {
             return Some(format!("it was to lead and has said nothing for {}", shown(SILENCE)));
         }
-        (is_over(self.led_first, limit) && self.converged.is_none())
+        (is_over(self.led_first, limit) && self.converged.is_none() && self.hindered().is_none())
             .then(|| format!("its first converge was not over within {}", shown(limit)))
     }
 
@@ -359,10 +361,17 @@ impl PodWatch {
             );
             return Some((Ruling::Passed, why));
         }
-        let (_, since) = self.converged?;
+        let since = match self.converged {
+            Some((_, since)) => since,
+            None => self.led_first.filter(|_| self.hindered().is_some())?,
+        };
         // A module that is well at the limit has the time to stay so. A module that is well only now and then breaks it off.
         if heard.since(since) < limit.max(PROBATION * 2) || self.clean.is_some() {
             return None;
+        }
+        if let Some(subject) = self.hindered() {
+            let why = format!("the cluster has hindered {subject} for longer than {}", shown(limit));
+            return Some((Ruling::Unclear, why));
         }
         self.ailing().and_then(|ailing| ailing.end(&shown(limit))).or_else(|| {
             let why = format!(

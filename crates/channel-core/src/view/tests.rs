@@ -98,6 +98,7 @@ fn trial(verdict: Option<(Ruling, &str)>) -> Trial {
         template: "t".to_owned(),
         failing: ["module site".to_owned()].into(),
         unwell: BTreeSet::new(),
+        revisions: BTreeMap::new(),
         begun: at("2026-01-05T11:57:00Z"),
         by: "addon-operator-1".to_owned(),
         channel: None,
@@ -129,6 +130,7 @@ fn on_trial(verdict: Option<(Ruling, &str)>) -> Known {
                     ("hook hooks/a.sh".to_owned(), Failures::InARow(1)),
                 ]
                 .into(),
+                hindered: BTreeSet::new(),
                 unhealthy: BTreeMap::new(),
             }),
             remembered: Remembered::default(),

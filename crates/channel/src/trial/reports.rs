@@ -41,11 +41,13 @@ impl Reporter {
             number: self.number,
             converged: self.converged,
             failing: pulse.failing.clone(),
+            hindered: pulse.hindered.clone(),
             unhealthy: pulse.unhealthy.clone(),
         };
         let is_due = self.last.as_ref().is_none_or(|(last, at)| {
             let is_known = last.converged == report.converged
                 && last.failing == report.failing
+                && last.hindered == report.hindered
                 && last.unhealthy == report.unhealthy;
             !is_known || at.elapsed() >= PAUSE
         });

@@ -35,6 +35,8 @@ pub(in crate::operator) struct Unit {
     remarks: Vec<String>,
     /// The number of failed runs or removals since the last success. Runs that were given up for a new run count, too.
     failures: u32,
+    /// How many of them were faults.
+    faults: u32,
     /// Whether the upgrade of the release waits for a person.
     upgrade_held: bool,
     /// The version of the module's values that was last found fit for helm.
@@ -71,6 +73,7 @@ impl Unit {
             hints: Vec::new(),
             remarks: Vec::new(),
             failures: 0,
+            faults: 0,
             upgrade_held: false,
             fits: None,
             renewed: false,
@@ -116,6 +119,11 @@ impl Unit {
     /// Warnings about objects of the release.
     pub(in crate::operator) fn remarks(&self) -> &[String] {
         &self.remarks
+    }
+
+    /// The number of faults among the failures in a row.
+    pub(in crate::operator) fn faults(&self) -> u32 {
+        self.faults
     }
 
     /// The number of failures in a row, of runs or removals.
@@ -191,7 +199,7 @@ impl Unit {
         self.conversions_ensured = false;
         self.run = None;
         self.last_failure = None;
-        self.failures = 0;
+        (self.failures, self.faults) = (0, 0);
         self.upgrade_held = false;
         self.fits = None;
         self.renewed = true;
@@ -237,7 +245,7 @@ impl Unit {
 
     /// Makes the module wait for the end of a trial. That is no failure of the module.
     pub(in crate::operator) fn wait_for_trial(&mut self, reason: String) {
-        self.failures = 0;
+        (self.failures, self.faults) = (0, 0);
         self.hold(Hold {
             reason,
             need: None,
@@ -327,7 +335,7 @@ impl Unit {
         let changed = self.life.released().is_some_and(|released| released != version);
         self.turn = if changed && !asked { Turn::Running } else { Turn::Passed };
         self.last_failure = None;
-        self.failures = 0;
+        (self.failures, self.faults) = (0, 0);
         self.upgrade_held = false;
         (changed, self.run.take())
     }
@@ -373,6 +381,7 @@ impl Unit {
         self.last_failure = Some(failure.report.clone());
         self.hints.clone_from(&failure.hints);
         self.failures = self.failures.saturating_add(1);
+        self.faults += u32::from(failure.class.is_fault());
     }
 
     /// Notes that nothing of the module is left in the cluster.
@@ -382,7 +391,7 @@ impl Unit {
         self.hooks_known = false;
         self.crds_ensured = false;
         self.last_failure = None;
-        self.failures = 0;
+        (self.failures, self.faults) = (0, 0);
         self.upgrade_held = false;
     }
 }

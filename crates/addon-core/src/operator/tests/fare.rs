@@ -105,3 +105,26 @@ fn failures_in_a_row_are_counted_over_converges_that_begin_anew() {
     world.edit(&[("global", Some("color: blue"))]);
     assert_eq!(world.failing(), []);
 }
+
+#[test]
+fn a_module_is_not_at_fault_while_the_api_server_is_away() {
+    let hindered = |world: &World| world.pulse().hindered.into_iter().collect::<Vec<_>>();
+    let mut world = World::new(vec![module(10, "one")]);
+    world.failing.insert("one sync".to_owned(), 3);
+    world.is_away = true;
+    let mut world = world.start();
+    world.sleep();
+    assert_eq!(
+        (world.failing(), hindered(&world)),
+        (Vec::new(), vec!["module one".to_owned()])
+    );
+    world.is_away = false;
+    world.sleep();
+    let once = Failures::InARow(1);
+    assert_eq!(
+        (world.failing(), hindered(&world)),
+        (vec![("module one".to_owned(), once)], Vec::new())
+    );
+    world.sleep();
+    assert_eq!((world.failing(), hindered(&world)), (Vec::new(), Vec::new()));
+}

@@ -266,26 +266,26 @@ fn a_module_that_keeps_its_revision_does_not_run_for_its_health() {
 }
 
 #[test]
-fn a_relapse_is_reported_for_a_while_and_stays_the_fault_of_who_upgraded() {
+fn a_relapse_is_reported_for_a_while_with_its_revision() {
     let mut world = world().start();
     let ailment = |world: &World| {
         let pulse = world.operator.answer(&PulseQuery);
         let ailment = pulse.unhealthy.get("db").cloned();
-        ailment.map(|ailment| (ailment.is_upgraded, ailment.sentence))
+        ailment.map(|ailment| (ailment.revision, ailment.sentence))
     };
     world.on_its_way("db");
-    assert_eq!(ailment(&world), Some((true, WEB.to_owned())));
+    assert_eq!(ailment(&world), Some((1, WEB.to_owned())));
     world.see("db", 1, Seen::Healthy);
     assert_eq!(ailment(&world), None, "the way to health is no relapse");
     world.pass(SECOND * 40);
     world.on_its_way("db");
-    assert_eq!(ailment(&world), Some((true, WEB.to_owned())));
+    assert_eq!(ailment(&world), Some((1, WEB.to_owned())));
     world.pass(SECOND);
     world.see("db", 1, Seen::Healthy);
     assert_eq!(world.health("db").0, Health::Healthy);
     assert_eq!(
         ailment(&world),
-        Some((true, WEB.to_owned())),
+        Some((1, WEB.to_owned())),
         "nobody may have looked in that second"
     );
     world.pass(SECOND * 15);

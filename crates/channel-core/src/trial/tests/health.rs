@@ -4,10 +4,13 @@ use super::record::{Ailment, Ruling};
 use super::rulings::{check, nothing};
 use super::*;
 
+/// The revision of all modules before the trial.
+const BEFORE: u32 = 3;
+
 fn ailment(has_failed: bool, is_upgraded: bool) -> Ailment {
     Ailment {
         has_failed,
-        is_upgraded,
+        revision: BEFORE + u32::from(is_upgraded),
         sentence: "Deployment web: 0 of 1 pods are ready".to_owned(),
     }
 }
@@ -46,9 +49,12 @@ fn a_version_fails_if_a_module_that_it_upgraded_says_so_or_is_not_healthy_in_tim
 }
 
 #[test]
-fn a_version_that_was_started_again_is_still_blamed_for_what_it_upgraded() {
+fn a_version_whose_pod_was_replaced_is_still_blamed_for_what_it_upgraded() {
     let forgets = |bench: &mut Bench, second: u64| {
-        report(bench, second, &[("a", ailment(second >= 300, second < 20))]);
+        if let (20, Known::There(TrialSet { pod: Some(pod), .. })) = (second, &mut bench.sight.set) {
+            pod.uid = "u2".to_owned();
+        }
+        report(bench, second, &[("a", ailment(second >= 300, true))]);
     };
     let why = "module a is not healthy: Deployment web: 0 of 1 pods are ready";
     check(300, Ruling::Failed, why, nothing, forgets);
@@ -94,6 +100,26 @@ fn a_version_is_not_blamed_for_objects_that_it_did_not_touch_or_that_were_ill_be
     let ill = |bench: &mut Bench, second: u64| report(bench, second, &[("a", ailment(true, true))]);
     let why = "it has led for 60 s since its first converge, and nothing new failed";
     check(60, Ruling::Passed, why, before, ill);
+}
+
+#[test]
+fn a_version_that_the_cluster_hinders_neither_fails_nor_passes_for_that() {
+    let hindered = |bench: &mut Bench, second: u64, converged: bool, until: u64| {
+        bench.report(second, converged, &[]);
+        if let (true, Known::There(report)) = (second < until, &mut bench.sight.report) {
+            report.hindered = ["module a".to_owned()].into();
+        }
+    };
+    let why = "it has led for 60 s since its first converge, and nothing new failed";
+    check(150, Ruling::Passed, why, nothing, |bench, second| {
+        hindered(bench, second, true, 90);
+    });
+    let why = "the cluster has hindered module a for longer than 15 min";
+    for converged in [true, false] {
+        check(900, Ruling::Unclear, why, nothing, |bench, second| {
+            hindered(bench, second, converged, 2000);
+        });
+    }
 }
 
 #[test]

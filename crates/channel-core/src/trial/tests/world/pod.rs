@@ -376,6 +376,7 @@ impl World {
             number: process.reports,
             converged: converged.then(|| Timestamp::from_second(i64::try_from(begun).unwrap()).unwrap()),
             failing: failing.into_iter().collect(),
+            hindered: std::collections::BTreeSet::new(),
             unhealthy: std::collections::BTreeMap::new(),
         });
     }
