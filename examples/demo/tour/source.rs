@@ -41,6 +41,9 @@ const ON_TRIAL: &str = "  good: ";
 
 const CHECK: &str = "addon-operator module source check shop";
 
+/// A version is a good one only once its module is healthy, and only a good one returns.
+const WAIT: &str = "addon-operator module wait shop";
+
 impl Tour<'_> {
     /// Takes a module from a registry, and lets its tag move twice.
     pub(super) fn follow_a_tag(&mut self) -> anyhow::Result<()> {
@@ -64,6 +67,7 @@ impl Tour<'_> {
         narrator.ok(format_args!(
             "shop is at revision {revision}, {after} after the edit: \"Open from 9 to 17\"; no other release is touched"
         ));
+        self.type_in(WAIT)?;
         let second = self.move_tag_to_good(&first)?;
         self.move_tag_to_bad(&second)
     }
