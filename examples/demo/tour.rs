@@ -5,6 +5,7 @@
 mod bundle;
 mod config;
 mod desk;
+mod health;
 mod hooks;
 mod lives;
 mod rule;
@@ -93,6 +94,8 @@ impl<'a> Tour<'a> {
         self.kill_in_the_middle_of_helm()?;
         self.restart_unchanged()?;
         self.follow_a_tag()?;
+        self.start_no_pod()?;
+        self.take_an_upgrade_back()?;
         self.follow_a_mask()?;
         self.copy_by_rule()?;
         self.run_servers()?;
@@ -311,7 +314,7 @@ impl<'a> Tour<'a> {
     }
 
     fn show_metrics(&self) {
-        self.narrator.chapter("13  What the operator says of itself");
+        self.narrator.chapter("15  What the operator says of itself");
         self.narrator.say("Some of its metrics, shown and not believed.");
         match metrics::excerpt(self.stage.port()) {
             Ok(lines) => self.narrator.say(lines.join("\n")),

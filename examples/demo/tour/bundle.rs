@@ -39,7 +39,7 @@ impl Tour<'_> {
     /// Deploys an application from a registry, and pushes newer versions of it.
     pub(super) fn follow_a_mask(&mut self) -> anyhow::Result<()> {
         let narrator = self.narrator;
-        narrator.chapter("10  An application follows its registry");
+        narrator.chapter("12  An application follows its registry");
         narrator.say("The module bundles deploys applications that are no modules: charts and bundles in registries,");
         narrator.say("each named by an object of kind Bundle. A team deploys with an account and rights of its own.");
         self.put(&CHART)?;

@@ -33,7 +33,7 @@ impl Tour<'_> {
     /// Creates a rule with a source, and then a namespace that the rule selects.
     pub(super) fn copy_by_rule(&mut self) -> anyhow::Result<()> {
         let narrator = self.narrator;
-        narrator.chapter("11  A copy in a new namespace, by a rule");
+        narrator.chapter("13  A copy in a new namespace, by a rule");
         narrator.say("The module copyrator copies Secrets and ConfigMaps as objects of kind CopyratorRule say: which");
         narrator.say(
             "objects, which of their keys, and into which namespaces. Here only rules in the namespace platform count.",

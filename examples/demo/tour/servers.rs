@@ -42,7 +42,7 @@ impl Tour<'_> {
     /// Creates a cluster with mistakes, the same one without, and adds a server.
     pub(super) fn run_servers(&mut self) -> anyhow::Result<()> {
         let narrator = self.narrator;
-        narrator.chapter("12  A cluster of servers: refused, made, scaled");
+        narrator.chapter("14  A cluster of servers: refused, made, scaled");
         narrator.say("The module aerospike makes database servers of objects of kind AerospikeCluster, and reviews");
         narrator.say("these objects. No server runs here: the node only says that its pods are ready.");
         self.put(&WRONG)?;
