@@ -249,18 +249,14 @@ impl<L: Ord + Clone, T, S: Copy> Queues<L, T, S> {
 
     fn enter(&mut self, lane: &L, state: State, now: Tick) {
         if let Some(head) = self.head_mut(lane) {
-            head.state = state;
-            head.since = now;
-            head.lacks = None;
+            (head.state, head.since, head.lacks) = (state, now, None);
         }
     }
 
     /// Makes the head begin anew once its running job has ended.
     pub fn renew(&mut self, lane: &L, now: Tick) {
         if let Some(head) = self.head_mut(lane) {
-            head.begun = false;
-            head.queued = now;
-            head.lacks = None;
+            (head.begun, head.queued, head.lacks) = (false, now, None);
         }
     }
 

@@ -16,6 +16,7 @@ pub mod replica;
 pub mod sight;
 pub mod stage;
 pub mod watch;
+mod words;
 
 use std::collections::BTreeSet;
 use std::time::Duration;

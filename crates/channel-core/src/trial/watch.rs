@@ -11,6 +11,7 @@ use jiff::Timestamp;
 use super::health::Ailing;
 use super::record::{Failures, Ruling, Trial};
 use super::sight::{Glance, LeaseSight, PodState, TrialPod};
+use super::words::Words;
 
 /// The time for which a pod has to be ready before the lease is handed to it.
 pub const SETTLED: Duration = Duration::from_secs(10);
@@ -74,25 +75,6 @@ struct PodWatch {
     converged: Option<(Timestamp, Tick)>,
     /// The time since which the pod has led, ready and converged, without a new failure.
     clean: Option<Tick>,
-}
-
-/// The parts of a report that show whether the report is a new one.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Words {
-    number: u64,
-    converged: Option<Timestamp>,
-    /// The worst failure of a subject that did not fail before the trial.
-    worst: Option<(String, Failures)>,
-    /// A subject that the cluster or the network hinders, and did not before the trial.
-    hindered: Option<String>,
-    /// The modules that are not healthy any more.
-    ailing: Option<Ailing>,
-}
-
-impl Words {
-    fn are_good(&self) -> bool {
-        self.worst.is_none() && self.hindered.is_none() && self.ailing.is_none()
-    }
 }
 
 impl Watch {
@@ -276,16 +258,7 @@ impl PodWatch {
         let Some(report) = glance.report_by(pod) else {
             return self.words.clone().filter(|_| glance.report.is_some());
         };
-        let all = report.failing.iter();
-        let new = all.filter(|(subject, _)| !glance.trial.failing.contains(*subject));
-        let worst = new.max_by_key(|(_, failures)| **failures);
-        Some(Words {
-            number: report.number,
-            converged: report.converged,
-            worst: worst.map(|(subject, failures)| (subject.clone(), *failures)),
-            hindered: report.hindered.difference(&glance.trial.failing).next().cloned(),
-            ailing: Ailing::of(glance.trial, report),
-        })
+        Some(Words::of(report, glance.trial))
     }
 
     /// Whether the pod has lost the lead or restarted while the API server gave no answer.
