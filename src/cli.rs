@@ -77,6 +77,8 @@ enum Command {
     Hook(hook::Hook),
     /// Ask registries for versions of packages
     Package(package::command::Package),
+    /// Judge objects that are given as text
+    Object(releases::command::object::Object),
     /// Find the rights that modules need
     Rbac(authoring::command::rbac::Rbac),
     /// Print the answer of the debug socket to a path
@@ -121,6 +123,7 @@ pub fn run(cli: Cli, environment: &Environment) -> ExitCode {
         Some(Command::Hook(hook)) => hook.run(&caller),
         Some(Command::Rbac(rbac)) => rbac.run(&caller),
         Some(Command::Package(package)) => package.run(&caller),
+        Some(Command::Object(object)) => object.run(&caller),
         Some(Command::Raw(raw)) => raw.run(&caller),
     };
     end(outcome)
@@ -143,6 +146,7 @@ impl Command {
             | Self::Hooks(_)
             | Self::Completion(_)
             | Self::Package(_)
+            | Self::Object(_)
             | Self::Rbac(_)
             | Self::PostRenderer(_) => None,
         }

@@ -192,7 +192,7 @@ mod tests {
             ],
         ),
         ("", &["global test", "hook replay", "package choose"]),
-        ("o", &["config check", "module lint"]),
+        ("o", &["config check", "module lint", "object health"]),
         ("no", &["rbac generate"]),
         ("snkx", &["start"]),
         (

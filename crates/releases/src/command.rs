@@ -1,8 +1,9 @@
-//! The commands about releases: a held upgrade that goes on, and records that are repaired.
+//! The commands about releases: a held upgrade that goes on, records that are repaired, and the health of objects.
 //!
 //! Must never change a release in another way than it has shown.
 
 mod confirm;
+pub mod object;
 mod records;
 pub mod repair;
 pub mod upgrade;

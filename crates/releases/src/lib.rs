@@ -12,7 +12,7 @@
 //!   Job::EnsureCrds --> crds --> crd
 //!   command --> answers   charts as they would be released, outdated kinds, held removals
 //!   drift/lookout   watches releases and objects between two runs, and reports their state and health to the core
-//!   causes          asks why an object is not healthy
+//!   causes          asks why an object is not healthy; health has the words
 //! ```
 //!
 //! Begin with `sync.rs`, which carries out the steps of one run; `revisions.rs` has the records.
@@ -25,6 +25,7 @@ pub mod crd;
 pub mod crds;
 pub mod difference;
 pub mod drift;
+mod health;
 pub mod interception;
 pub mod outdated;
 pub mod replacement;

@@ -14,6 +14,7 @@ use super::releases::{KindName, Named, Object, Release, key};
 use super::rulebook::Rulebook;
 use super::{Inner, Lookout, Watch};
 use crate::causes::is_webhook;
+use crate::health;
 use objects::key::ObjectKey;
 
 /// The time within which the watches have brought the objects of a new revision.
@@ -136,15 +137,13 @@ impl Watch {
     pub(super) fn seen(&self, name: &str, revision: u32, (kind, object): (&KindName, &Named)) -> Seen {
         match self.posts.glance(kind, object) {
             Glance::Unwatched => Seen::Unknown,
-            Glance::Absent => Seen::InProgress("it is absent".to_owned()),
-            Glance::There(Finding { state, sentence }) => match state {
-                State::Current => Seen::Healthy,
-                State::InProgress if self.is_pardoned(name, revision, (kind, object), &sentence) => Seen::Healthy,
-                State::InProgress => Seen::InProgress(sentence),
-                State::Terminating => Seen::InProgress("it is being deleted".to_owned()),
-                State::Failed => Seen::Failed(sentence),
-                State::Unknown => Seen::Unknown,
-            },
+            Glance::Absent => health::absent(),
+            Glance::There(Finding { state, sentence })
+                if state == State::InProgress && self.is_pardoned(name, revision, (kind, object), &sentence) =>
+            {
+                Seen::Healthy
+            }
+            Glance::There(finding) => health::seen(finding),
         }
     }
 

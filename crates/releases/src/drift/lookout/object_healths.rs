@@ -5,7 +5,6 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use addon_core::operator::health::Seen;
 use serde::Serialize;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
@@ -13,6 +12,7 @@ use tokio::time::timeout;
 use super::releases::Release;
 use super::views::Asked;
 use super::{Lookout, Watch};
+use crate::health;
 
 /// The longest wait for an answer.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -97,12 +97,10 @@ impl Watch {
         let objects = installed.map(|(_, objects)| objects.collect::<Vec<_>>());
         objects.unwrap_or_default().into_iter().map(move |(kind, object)| {
             let is_ignored = self.posts.rules().ignores(name, kind, &object.name);
-            let (health, sentence) = match self.seen(name, revision, (kind, object)) {
-                _ if is_ignored => ("Ignored", String::new()),
-                Seen::Healthy => ("Healthy", String::new()),
-                Seen::Unknown => ("Unknown", String::new()),
-                Seen::InProgress(sentence) => ("RollingOut", sentence),
-                Seen::Failed(sentence) => ("Failed", sentence),
+            let (health, sentence) = if is_ignored {
+                ("Ignored", String::new())
+            } else {
+                health::worded(self.seen(name, revision, (kind, object)))
             };
             ObjectHealth {
                 release: name.to_owned(),
