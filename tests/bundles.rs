@@ -7,6 +7,8 @@ mod deploys;
 mod endings;
 #[path = "bundles/faults.rs"]
 mod faults;
+#[path = "bundles/health.rs"]
+mod health;
 #[path = "bundles/jobs.rs"]
 mod jobs;
 #[path = "copier/life.rs"]

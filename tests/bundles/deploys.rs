@@ -185,7 +185,8 @@ fn a_chart_that_helm_pushes_is_a_bundle() {
         "--plain-http",
     ]);
     home.bundle("web", &format!("{}/plain", home.name()), "0.1.*", &json!({}));
-    home.wait_ready("web");
+    // No pod starts here.
+    home.wait_for_reason("web", "RollingOut");
     assert!(home.namespace.object("deployment", "web-plain").unwrap().is_some());
 }
 

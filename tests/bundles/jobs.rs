@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use testbed::wait::wait_until;
 
-use super::world::{Home, PATIENCE, operator, push};
+use super::world::{Home, PATIENCE, operator, push, ready_of};
 
 fn jobs(home: &Home) -> Vec<Value> {
     home.namespace
@@ -12,7 +12,7 @@ fn jobs(home: &Home) -> Vec<Value> {
 }
 
 /// Waits for a Job that is none of these.
-fn next_job(home: &Home, known: &[String]) -> Value {
+pub(super) fn next_job(home: &Home, known: &[String]) -> Value {
     let name = |job: &Value| job["metadata"]["name"].as_str().unwrap().to_owned();
     let look = || {
         let all = jobs(home);
@@ -25,7 +25,7 @@ fn next_job(home: &Home, known: &[String]) -> Value {
 }
 
 /// Ends a Job as its controller does, once the controller has begun it.
-fn end(home: &Home, job: &Value, kind: &str) {
+pub(super) fn end(home: &Home, job: &Value, kind: &str) {
     let name = job["metadata"]["name"].as_str().unwrap();
     let begun = || {
         let status = home.namespace.object("job", name).unwrap().unwrap()["status"].take();
@@ -91,6 +91,12 @@ fn deploy_and_dismissal_are_jobs() {
     end(&home, &second, "Complete");
     let bundle = home.wait_ready("app");
     assert_eq!(bundle["status"]["deploy"]["version"], "1.0.0");
+    // There is no release that could be looked at.
+    let unseen = home.wait_for("app", |bundle| {
+        let message = ready_of(bundle)["message"].as_str();
+        message.is_some_and(|text| text.contains("its health could not be seen: ") && text.contains("not found"))
+    });
+    assert_eq!(ready_of(&unseen)["status"], "True");
     // helm has done nothing.
     assert!(home.namespace.object("configmap", "app").unwrap().is_none());
     home.namespace

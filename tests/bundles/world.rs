@@ -128,12 +128,23 @@ impl Operator {
         let mut copy = process::command("cp");
         copy.arg("-r").arg(&from).arg(&to);
         assert!(process::run(copy, None).unwrap().status.success());
-        for (hook, usual) in [("deploy.sh", "*/30 *"), ("follow.sh", "*/15 *"), ("poll.sh", "*/10 *")] {
+        let usual = [
+            ("deploy.sh", "*/30 *"),
+            ("follow.sh", "*/15 *"),
+            ("look.sh", "*/10 *"),
+            ("poll.sh", "*/10 *"),
+        ];
+        for (hook, usual) in usual {
             let file = to.join("hooks").join(hook);
             let text = fs_err::read_to_string(&file).unwrap();
             assert!(text.contains(usual), "{hook} has another schedule");
             fs_err::write(&file, text.replace(usual, "*/2 *")).unwrap();
         }
+        let file = to.join("hooks/lib/look.jq");
+        let text = fs_err::read_to_string(&file).unwrap();
+        let pause = "if known.error then 30 elif is_healthy then 60";
+        assert!(text.contains(pause), "look.jq has other pauses");
+        fs_err::write(&file, text.replace(pause, "if known.error or is_healthy then 4")).unwrap();
     }
 
     /// Sets values of the module. Registries are asked every five seconds.

@@ -142,18 +142,8 @@ roll_out() {
   return "$ended"
 }
 
-# helm_as ARGUMENT...: helm as a service account of the namespace, without the operator's environment, which could lead
-# it elsewhere. It ends a little after the timeout that it knows itself.
-helm_as() {
-  local limit config status=0
-  limit=$((SETTINGS[timeout] + 60))
-  config=$(state::kubeconfig_as "$NAMESPACE" "$ACCOUNT") || return 1
-  env --ignore-environment "PATH=$PATH" "HOME=${HOME-}" "ADDON_OPERATOR_RUN=${ADDON_OPERATOR_RUN-}" "KUBECONFIG=$config" GOMEMLIMIT=128MiB HELM_DRIVER=secret "HELM_CACHE_HOME=$STATE/home/cache" \
-    "HELM_CONFIG_HOME=$STATE/home/config" "HELM_DATA_HOME=$STATE/home/data" \
-    timeout --kill-after=20 "$limit" "${HELM_BIN:-helm}" "$@" || status=$?
-  ((status != 124 && status != 137)) || echo "helm was ended after $limit s" >&2
-  return "$status"
-}
+# helm_as ARGUMENT...: helm for this Bundle. It ends a little after the timeout that it knows itself.
+helm_as() { state::helm_as "$NAMESPACE" "$ACCOUNT" "$((SETTINGS[timeout] + 60))" "$@"; }
 
 # write_values FOLDER: writes each key of the ConfigMap into a file, and prints the sum of the data.
 write_values() {

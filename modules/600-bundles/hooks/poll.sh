@@ -23,7 +23,7 @@ __config__() {
 __on_group::poll() {
   local due
   state::folder
-  due=$(bundles | jq -c --slurpfile next <(state::times) --argjson now "$(date +%s)" \
+  due=$(bundles | jq -c --slurpfile next <(state::times times) --argjson now "$(date +%s)" \
     "$(program) (\$next | add // {}) as \$next | asked(\$next; \$now)")
   [[ $due != '[]' ]] || return 0
   state::prepare
@@ -65,7 +65,7 @@ ask() {
     | {time: [.uid, \$now + pause(\$answer; \$interval)]},
       (select(changes(\$change)) | {patch: write(\$change)})" <<<"$1" >"$work/changes"
   jq -c '.patch | select(.)' "$work/changes" >>"$KUBERNETES_PATCH_PATH"
-  jq -r '.time | select(.) | "\(.[0]) \(.[1])"' "$work/changes" | state::keep_times
+  jq -r '.time | select(.) | "\(.[0]) \(.[1])"' "$work/changes" | state::keep_times times
 }
 
 # read_logins BUNDLES FOLDER: reads each Secret that a Bundle names, as the account of the Bundle, eight at a time.

@@ -20,7 +20,7 @@ def seen:
      paused: (($meta.annotations // {}) | has("\(api)/disable-autoupdate")),
      ending: $meta.deletionTimestamp, finalizers: ($meta.finalizers // []), spec: (.spec // {}),
      ready: (.status.ready // 0), force: (.status.forceUpdate // 0), target: .status.target, deploy: .status.deploy,
-     check: (.status.check // {}), rollout: (.status.rollout // {})};
+     check: (.status.check // {}), rollout: (.status.rollout // {}), health: .status.health};
 
 def key: "\(.namespace)/\(.name)";
 def version: .spec.version // "latest";
@@ -46,6 +46,9 @@ def is_deployed: .deploy.digest != null;
 def has_release: is_deployed or .rollout.namespace != null;
 def is_ours: .finalizers | any(. == finalizer);
 
+# The namespace of the release that is there.
+def release_home: .rollout.namespace // home;
+
 # The mistakes of a spec. The API server refuses them; a Bundle may be older than its CRD.
 def is_name: type == "string" and (explode | all(.[]; . == 45 or . == 46 or (. >= 48 and . <= 57) or (. >= 97 and . <= 122)))
   and (startswith("-") or startswith(".") | not);
@@ -62,6 +65,12 @@ def work:
   elif .deploy.digest != .target.digest or .rollout.settings != settings or .rollout.state != "done" then
     "deploy \(.target.digest) \(settings)"
   else null end;
+
+# The deploy whose objects are looked at: null, or a text that changes with the deploy. While another one is under way, or after one
+# has failed, the condition tells of that.
+def deployed:
+  if .ending or (is_deployed | not) or .rollout.state != "done" or [faults] != [] then null
+  else "\(.deploy.digest) \(.rollout.count // 0)" end;
 
 # The name of an attempt, by which a failure is known. A new version or new settings are another attempt.
 def attempt: if .ending then "uninstall" else "\(.target.digest) \(settings)" end;

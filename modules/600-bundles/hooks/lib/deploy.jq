@@ -13,7 +13,7 @@ def facts($uid; $now; $plain; $account):
   | work as $work
   | $work, tojson, (.spec.serviceAccount // $account), (.spec.values // ""), (.spec.auth // ""), (.rollout.unended == true),
     # The spec of a Bundle that is going may have any mistake.
-    (if $work == "uninstall" then .rollout.namespace // home, "", "", ""
+    (if $work == "uninstall" then release_home, "", "", ""
      else home, .target.version, "\(chart($plain))@\(.target.digest)", address($plain) end);
 
 # Until helm has ended, `unended` tells that a pending record of the release is ours.

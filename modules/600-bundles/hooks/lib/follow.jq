@@ -33,8 +33,22 @@ def readiness($refused; $work):
     elif .rollout.state == "failed" and must_wait(0) then is("False"; "DeployFailed"; "\(.target.version): \(.rollout.message // "")")
     else is("Unknown"; "Deploying"; "\(.target.version) is being deployed") end;
 
-# The condition with its times. Each write of an object raises its generation, and so does this one.
 def old_condition: [.conditions[] | select(.type == "Ready")] | .[0];
+
+# A deployed Bundle is ready if its objects do their work. $is is its state without that.
+def with_health($is):
+  .health as $health
+  | ($health.error // "" | if . == "" then "" else "; its health could not be seen: \(.)" end) as $unseen
+  | if $is.status != "True" or deployed == null then $is
+    elif $health.of != deployed then
+      # A Bundle that an earlier version has called ready stays so until it was looked at.
+      if $health == null and old_condition.status == "True" then $is
+      else is("Unknown"; "RollingOut"; "\(.deploy.version) is deployed, and its objects are looked at") end
+    elif $health.state == "failed" then is("False"; "NotHealthy"; "\(.deploy.version) is deployed, but not healthy: \($health.message)\($unseen)")
+    elif $health.state == "rollingOut" then is("Unknown"; "RollingOut"; "\(.deploy.version) is deployed, and on its way: \($health.message)\($unseen)")
+    else $is | .message += $unseen end;
+
+# The condition with its times. Each write of an object raises its generation, and so does this one.
 def condition($new; $now):
   .generation as $generation | old_condition as $old
   | if $old and ($new | to_entries | all(.[]; $old[.key] == .value)) and $old.observedGeneration == $generation then null
@@ -81,7 +95,7 @@ def run_jobs($config; $work; $jobs; $map; $now):
 
 # The end of a Bundle that is being deleted. $gone are namespaces that are being deleted, too.
 def ended($config; $gone; $now):
-  (.rollout.namespace // home) as $home
+  release_home as $home
   | ($now - (.ending | fromdate)) as $waited
   | (if has_release | not then ""
      elif .rollout.state == "uninstalled" then ""
@@ -114,9 +128,11 @@ def ended($config; $gone; $now):
     | patch({status: {forceUpdate: 1}})),
    (select(runner == "job" and ($gone[.namespace] | not)) | run_jobs($config; $work; $jobs[.uid] // []; $map; $now)),
    (select($gone[.namespace] | not)
-    | (condition(readiness($holder; $work); $now) // empty) as $condition
+    | (condition(with_health(readiness($holder; $work)); $now) // empty) as $condition
     | (old_condition // {}) as $old
-    | (select((["CheckFailed", "Kept", "Refused"] | any(. == $condition.reason)) and ($old.reason != $condition.reason or $old.message != $condition.message))
+    | (select((["CheckFailed", "Kept", "Refused"] | any(. == $condition.reason)) and ($old.reason != $condition.reason or $old.message != $condition.message)
+              # The counts of pods in its message change too often.
+              or $condition.reason == "NotHealthy" and $old.reason != "NotHealthy")
        | event(if $condition.status == "True" then "Normal" else "Warning" end; $condition.reason; $condition.message)),
       patch({status: {conditions: ([.conditions[] | select(.type != "Ready")] + [$condition])}}))]
 # One patch for each Bundle, because each raises the generation. Without the finalizer it may be gone.

@@ -54,7 +54,7 @@ def deploy_job($config; $work; $files):
   . as $bundle | apply_job($config; $work; $files) | with_login($config; $bundle) | owned_by($bundle);
 
 def dismiss_job($config; $work):
-  (.rollout.namespace // home) as $namespace
+  release_home as $namespace
   | {name: "dismiss-bundle", image: image($config), command: ["sh"],
      args: ["-ec", "werf helm uninstall \"$WERF_RELEASE\" --namespace \"$WERF_NAMESPACE\""],
      env: ((.spec.env // {}) + own_environment + {WERF_NAMESPACE: $namespace, WERF_TAG: (.deploy.version // .target.version)}

@@ -1,4 +1,4 @@
-# Shared by poll.sh and deploy.sh: the folder with notes of this life of the operator, settings, and other programs. The notes are times
+# Shared by poll.sh, deploy.sh and look.sh: the folder with notes of this life of the operator, settings, and other programs. The notes are times
 # and claims; whatever must outlive the operator is in the status of the Bundles. A start of jq costs more than its work, so values are
 # read once.
 # shellcheck shell=bash disable=SC2034 # the hooks read STATE, SETTINGS and REACH
@@ -57,17 +57,17 @@ state::file() {
   mv -f "$new" "$STATE/$1"
 }
 
-# state::times: prints the times of the next questions, by uid.
-state::times() { cat "$STATE/times" 2>/dev/null || true; }
+# state::times KIND: prints the times of the next questions, or of the next looks, by uid.
+state::times() { cat "$STATE/$1" 2>/dev/null || true; }
 
-# state::keep_times: adds the times on standard input, one "UID TIME" a line.
+# state::keep_times KIND: adds the times on standard input, one "UID TIME" a line.
 state::keep_times() {
   local new
-  new=$(mktemp "$STATE/times-XXXXXX")
-  jq -cnR --slurpfile old <(state::times) --argjson now "$(date +%s)" '
+  new=$(mktemp "$STATE/$1-XXXXXX")
+  jq -cnR --slurpfile old <(state::times "$1") --argjson now "$(date +%s)" '
     ($old | add // {} | with_entries(select(.value > $now - 86400)))
     + ([inputs | split(" ") | {(.[0]): (.[1] | tonumber)}] | add // {})' >"$new"
-  mv -f "$new" "$STATE/times"
+  mv -f "$new" "$STATE/$1"
 }
 
 # state::program ARGUMENT...: this operator's own program.
@@ -92,6 +92,18 @@ state::kubeconfig_as() {
     if .users | length == 1 then .users[0].user.as = $user else error("the kubeconfig names no user") end' >"$new" || return 1
   mv -f "$new" "$file"
   printf '%s' "$file"
+}
+
+# state::helm_as NAMESPACE ACCOUNT SECONDS ARGUMENT...: helm as a service account of the namespace, without the operator's
+# environment, which could lead it elsewhere. It is ended after the time.
+state::helm_as() {
+  local config status=0
+  config=$(state::kubeconfig_as "$1" "$2") || return 1
+  env --ignore-environment "PATH=$PATH" "HOME=${HOME-}" "ADDON_OPERATOR_RUN=${ADDON_OPERATOR_RUN-}" "KUBECONFIG=$config" GOMEMLIMIT=128MiB HELM_DRIVER=secret "HELM_CACHE_HOME=$STATE/home/cache" \
+    "HELM_CONFIG_HOME=$STATE/home/config" "HELM_DATA_HOME=$STATE/home/data" \
+    timeout --kill-after=20 "$3" "${HELM_BIN:-helm}" "${@:4}" || status=$?
+  ((status != 124 && status != 137)) || echo "helm was ended after $3 s" >&2
+  return "$status"
 }
 
 # state::kubeconfig: prints the kubeconfig of this operator.
