@@ -267,6 +267,31 @@ fn objects_of_another_owner_are_left_alone_and_the_condition_names_them() {
 }
 
 #[test]
+fn servers_are_not_ready_while_a_rollout_is_stuck() {
+    let namespace = namespace("stuck");
+    apply(&namespace, &cluster("db", &json!({"deployments": 2})));
+    settled(&namespace, "db");
+    let hold = |finalizers: &str| {
+        let patch = format!("--patch={{\"metadata\": {{\"finalizers\": {finalizers}}}}}");
+        let patch = ["patch", "pod", "db-1", "--type=merge", &patch];
+        namespace.kubectl(patch).unwrap();
+    };
+    // The last server is restarted first, and cannot go.
+    hold("[\"test.example/hold\"]");
+    try_change(&namespace, "db", &json!({"logging": "debug"})).unwrap();
+    let counts = "2 of 2 servers are ready, but of the StatefulSet: 0 of 2 pods are of the newest version";
+    wait_for(&namespace, (CLUSTERS, "db"), "a stuck rollout", |cluster| {
+        condition(cluster, "Ready") == ["False", "RollingOut", counts]
+    });
+    hold("null");
+    let db = settled(&namespace, "db");
+    assert_eq!(
+        condition(&db, "Ready"),
+        ["True", "AllReady", "2 of 2 servers are ready"]
+    );
+}
+
+#[test]
 fn volumes_outlive_a_scale_down_and_the_cluster_and_all_else_goes_with_it() {
     let namespace = namespace("deleted");
     let spec = json!({"deployments": 2, "storage": {"size": 5, "className": "fast"}});

@@ -135,6 +135,7 @@ impl<'a> Stage<'a> {
         let mut command = process::command(OPERATOR);
         command.env_clear().envs(BTreeMap::from([
             ("PATH", "/usr/bin:/bin".into()),
+            ("ADDON_OPERATOR_PROGRAM", OPERATOR.into()),
             ("HOME", own("home")),
             ("KUBECONFIG", self.namespace.kubeconfig(User::Operator).into()),
             ("HELM_BIN", self.namespace.plane().program(Part::Helm3).into()),
@@ -262,6 +263,7 @@ pub(crate) fn is_settled(cluster: &Value) -> bool {
     let status = &cluster["status"];
     status["deployed"] == true
         && status["brokenNodes"] == 0
+        && condition(cluster, "Ready")[0] == "True"
         && status["observedGeneration"] == cluster["metadata"]["generation"]
 }
 

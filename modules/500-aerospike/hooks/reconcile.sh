@@ -28,7 +28,9 @@ __config__() {
        # A status that was written here is no reason to run.
        (objects("statuses"; "aerospike.dzolotov.tech/v1alpha1"; "AerospikeCluster"; "{uid: .metadata.uid, status}")
         + {executeHookOnEvent: [], executeHookOnSynchronization: false}),
-       objects("sets"; "apps/v1"; "StatefulSet"; owned(", ready: (.status.readyReplicas // 0)")) + with_clusters,
+       # All that its health depends on.
+       objects("sets"; "apps/v1"; "StatefulSet"; owned(", generation: .metadata.generation, ending: .metadata.deletionTimestamp, status"))
+       + with_clusters,
        objects("services"; "v1"; "Service"; owned("")) + with_clusters,
        objects("budgets"; "policy/v1"; "PodDisruptionBudget"; owned("")) + with_clusters,
        # There are many ConfigMaps, and some are large.
@@ -48,16 +50,33 @@ __main__() {
 }
 
 reconcile() {
+  local health
+  health=$(judged_sets)
   # shellcheck disable=SC2016 # the dollars are for jq
-  context::jq -c -L "$(dirname "${BASH_SOURCE[0]}")/lib" --slurpfile values "$VALUES_PATH" '
+  context::jq -c -L "$(dirname "${BASH_SOURCE[0]}")/lib" --slurpfile values "$VALUES_PATH" --slurpfile health <(echo "$health") '
     include "state";
     .snapshots as $snapshots
     | ["clusters", "statuses", "sets", "services", "budgets", "config-maps", "namespaces"]
     # An unknown list is not an empty one.
     | map({key: ., value: ($snapshots[.] // error("there is no snapshot of \(.)") | map(.filterResult | select(. != null)))})
     | from_entries as $seen
-    | all_operations($seen; $values[0].aerospike)
+    | all_operations($seen; $health[0]; $values[0].aerospike)
   ' >>"$KUBERNETES_PATCH_PATH"
+}
+
+# judged_sets: prints the health of the StatefulSets of clusters, as `object health` does, or null if it cannot be judged: then counts
+# have to be enough.
+judged_sets() {
+  local sets
+  # shellcheck disable=SC2016
+  sets=$(context::jq -c -L "$(dirname "${BASH_SOURCE[0]}")/lib" 'include "state";
+    [.snapshots.sets // [] | .[].filterResult | select(.owner?) | set_object]')
+  if [[ $sets == '[]' ]]; then
+    echo '[]'
+  elif ! "${ADDON_OPERATOR_PROGRAM:-addon-operator}" object health --output json <<<"$sets"; then
+    echo 'The health of StatefulSets cannot be judged: their counts decide' >&2
+    echo null
+  fi
 }
 
 hook::run "$@"

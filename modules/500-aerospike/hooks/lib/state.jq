@@ -35,19 +35,27 @@ def changes($present; $paths):
   # Another object of that name must not be changed.
   | if . == [] then . else [{op: "test", path: "/metadata/uid", value: $present.uid}] + . end;
 
+# The StatefulSet as `object health` reads it, from the form in which the hook sees it.
+def set_object:
+  {apiVersion: "apps/v1", kind: "StatefulSet", metadata: ({namespace, name, generation, deletionTimestamp: .ending} | without_empty),
+   spec, status: (.status // {})};
+
 # Whether a StatefulSet has the volumes that the cluster asks for.
 def has_volumes($cluster):
   (.spec.volumeClaimTemplates // [] | map({size: .spec.resources.requests.storage, class: .spec.storageClassName}))
   == ($cluster.spec.storage | if . == null then [] else [{size: (.size | gibibytes), class: .className}] end);
 
-# judged(PRESENT; SETTINGS): the cluster with its violations and with the state of each object. PRESENT is a table of all objects.
-def judged($table; $settings):
+# judged(PRESENT; HEALTH; SETTINGS): the cluster with its violations and with the state of each object. PRESENT is a table of all
+# objects, HEALTH the list that `object health` prints, or null.
+def judged($table; $health; $settings):
   (.spec | completed) as $spec
   | .violations = [(.name | violations_of_name), ($spec | violations[])]
   | if .violations == [] then .spec = $spec else . end
   | . as $cluster
   | $table["StatefulSet \(.namespace)/\(.name)"] as $set
   | .set = (if $set.owner == .uid then $set else null end)
+  | .health = (if .set == null or $health == null then null
+               else [$health[] | select(.namespace == $cluster.namespace and .name == $cluster.name)][0] end)
   | if .violations == [] and .set != null and (.set | has_volumes($cluster) | not) then .violations = [storage_is_fixed] else . end
   | .objects = if .violations != [] then [] else
       [wanted($settings) | . as {$object, $paths} | $table[$object | title] as $present
@@ -87,15 +95,22 @@ def condition_of_objects:
     elif $changing != "" then condition("Prepared"; "False"; "Changing"; "\($changing): to be changed")
     else condition("Prepared"; "True"; "AsWanted"; "all objects are as the spec wants them") end;
 
+# All servers may be ready while the StatefulSet is still to be changed, or is on its way to another version of them.
 def condition_of_servers($count; $ready):
-  if $count > 0 and $ready >= $count then condition("Ready"; "True"; "AllReady"; "\($count) of \($count) servers are ready")
-  else condition("Ready"; "False"; "NotReady"; "\([$ready, $count] | min) of \($count) servers are ready") end;
+  "\([$ready, $count] | min) of \($count) servers are ready" as $counts
+  | any(.objects[]; .object.kind == "StatefulSet" and .state == "own" and .changes != []) as $changing
+  | if $count <= 0 or $ready < $count then condition("Ready"; "False"; "NotReady"; $counts)
+    elif $changing then condition("Ready"; "False"; "RollingOut"; "\($counts), and the StatefulSet is to be changed")
+    elif .health == null then condition("Ready"; "True"; "AllReady"; "\($counts); the StatefulSet could not be judged")
+    elif .health.health == "RollingOut" or .health.health == "Failed" then
+      condition("Ready"; "False"; "RollingOut"; "\($counts), but of the StatefulSet: \(.health.sentence)")
+    else condition("Ready"; "True"; "AllReady"; $counts) end;
 
 # status(OLD): the wanted status of a judged cluster. A time of transition is kept as long as the status of its condition is.
 def status($old):
   . as $cluster
   | (.spec.deployments? | if whole and . > 0 then . else $cluster.set.spec.replicas // 0 end) as $count
-  | (.set.ready // 0) as $ready
+  | (.set.status.readyReplicas // 0) as $ready
   | condition_of_objects as $prepared
   | {observedGeneration: .generation,
      deployed: ($prepared.status == "True"),
@@ -112,8 +127,8 @@ def status_operation($old):
   | {operation: "MergePatch", subresource: "status", ignoreMissingObject: true, apiVersion: "\(api)/v1alpha1", kind: "AerospikeCluster",
      namespace, name, mergePatch: {status: $new}};
 
-# all_operations(SEEN; SETTINGS): the object patches for all clusters. SEEN is a map of the snapshots' filter results.
-def all_operations($seen; $settings):
+# all_operations(SEEN; HEALTH; SETTINGS): the object patches for all clusters. SEEN is a map of the snapshots' filter results.
+def all_operations($seen; $health; $settings):
   ([$seen.namespaces[] | select(.ending) | {key: .name, value: true}] | from_entries) as $ending
   | ({"config-maps": "ConfigMap", services: "Service", budgets: "PodDisruptionBudget", sets: "StatefulSet"}
      | [to_entries[] | .value as $kind | $seen[.key][] | {key: "\($kind) \(.namespace)/\(.name)", value: .}] | from_entries) as $table
@@ -121,5 +136,5 @@ def all_operations($seen; $settings):
   | $seen.clusters[]
   # Objects are not made for a cluster that goes, nor in a namespace that goes.
   | select((.ending or $ending[.namespace]) | not)
-  | judged($table; $settings)
+  | judged($table; $health; $settings)
   | operations, status_operation($statuses[.uid]);
