@@ -53,6 +53,12 @@ pub fn why(workload: &Value, around: &Around<'_>, now: Timestamp) -> Option<Stri
     Some(harmless(&format!("{name}{colon}{}", cause.text), SENTENCE))
 }
 
+/// Whether a sentence about a workload tells of an image whose registry does not answer. Another image of that registry
+/// could not be pulled either.
+pub fn is_registry_away(sentence: &str) -> bool {
+    image::is_registry_away(sentence)
+}
+
 /// The objects and the log about which the caller asks the cluster before it asks why.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Witnesses<'a> {

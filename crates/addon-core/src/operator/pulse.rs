@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use channel_core::choice::Activity;
 use channel_core::trial::record::{Ailment, Failures};
+use health_core::why::is_registry_away;
 use names::{HookId, ModuleName, Owner};
 
 use super::converge::Phase;
@@ -140,6 +141,7 @@ impl Survey<'_> {
             let ailment = Ailment {
                 has_failed,
                 revision: healths.revision(name),
+                is_hindered: is_registry_away(sentence),
                 sentence: sentence.to_owned(),
             };
             Some((name.to_string(), ailment))

@@ -26,7 +26,7 @@ impl Ailing {
         let untouched = new().find(|(module, ailment)| !is_upgraded(module, ailment));
         let ailing = Self {
             upgraded: upgraded
-                .max_by_key(|(_, ailment)| ailment.has_failed)
+                .max_by_key(|(_, ailment)| (!ailment.is_hindered, ailment.has_failed))
                 .map(|(module, ailment)| (module.clone(), ailment.clone())),
             untouched: untouched.map(|(module, ailment)| format!("module {module} {}", told(ailment))),
         };
@@ -36,7 +36,7 @@ impl Ailing {
     /// The reason for which the version has failed; `None` while the module may still get healthy.
     pub(super) fn failure(&self) -> Option<String> {
         let (module, ailment) = self.upgraded.as_ref()?;
-        let is_its_fault = ailment.has_failed && self.untouched.is_none();
+        let is_its_fault = ailment.has_failed && !ailment.is_hindered && self.untouched.is_none();
         is_its_fault.then(|| format!("module {module} {}", told(ailment)))
     }
 
@@ -51,10 +51,14 @@ impl Ailing {
                 );
                 (Ruling::Unclear, why)
             }
-            None => (
-                Ruling::Failed,
-                format!("within {limit} module {module} {}", told(ailment)),
-            ),
+            None => {
+                let ruling = if ailment.is_hindered {
+                    Ruling::Unclear
+                } else {
+                    Ruling::Failed
+                };
+                (ruling, format!("within {limit} module {module} {}", told(ailment)))
+            }
         })
     }
 

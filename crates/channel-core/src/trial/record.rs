@@ -126,6 +126,9 @@ pub struct Ailment {
     pub has_failed: bool,
     /// The revision of the module's release.
     pub revision: u32,
+    /// Whether the module waits for a registry that does not answer.
+    #[serde(default)]
+    pub is_hindered: bool,
     /// The sentence, which begins with the object; empty while the objects are not judged.
     pub sentence: String,
 }

@@ -5,8 +5,19 @@
 
 use crate::text::{NAME, harmless};
 
+/// The reasons for which no image of a registry can be pulled, whatever its name.
+const REGISTRY_AWAY: [&str; 4] = [
+    "connection refused",
+    "too many requests",
+    "timeout",
+    "the registry is unavailable",
+];
+
 /// Words of runtimes and registries, and the reason in short. The first row that fits is taken.
-const REASONS: [(&str, &str); 14] = [
+const REASONS: [(&str, &str); 17] = [
+    ("502 bad gateway", "the registry is unavailable"),
+    ("503 service unavailable", "the registry is unavailable"),
+    ("504 gateway timeout", "the registry is unavailable"),
     ("may require authorization", "not found, or no access"),
     ("may require 'docker login'", "not found, or no access"),
     ("no such host", "the name of the registry is unknown"),
@@ -45,6 +56,13 @@ pub(super) fn reason(message: &str, image: &str) -> String {
     }
     let last = rest.rsplit(": ").find(|clause| !clause.trim().is_empty());
     harmless(last.unwrap_or_default(), NAME)
+}
+
+/// Whether a sentence of this crate tells of an image whose registry does not answer.
+pub(super) fn is_registry_away(sentence: &str) -> bool {
+    REGISTRY_AWAY
+        .iter()
+        .any(|reason| sentence.ends_with(&format!("cannot be pulled ({reason})")))
 }
 
 /// Whether a message only says that the kubelet waits before the next try.
@@ -91,10 +109,28 @@ mod tests {
                 "the certificate of the registry is not trusted",
             ),
             ("dial tcp 10.0.0.1:443: i/o timeout", "timeout"),
+            (
+                "unexpected status from HEAD request: 503 Service Unavailable",
+                "the registry is unavailable",
+            ),
             ("something: quite\nnew", "quite new"),
             ("", ""),
         ] {
             assert_eq!(told(message), short, "{message}");
         }
+    }
+
+    #[test]
+    fn a_registry_that_does_not_answer_is_told_from_an_image_that_is_not_there() {
+        let of = |message: &str| {
+            let reason = reason(message, "");
+            is_registry_away(&format!("Deployment web: image r/a:1 cannot be pulled ({reason})"))
+        };
+        assert!(of("dial tcp 127.0.0.1:5000: connect: connection refused"));
+        assert!(of("unexpected status from GET request: 429 Too Many Requests"));
+        assert!(of("unexpected status from HEAD request: 502 Bad Gateway"));
+        assert!(!of("dial tcp: lookup r.example on 10.0.0.10:53: no such host"));
+        assert!(!of("not found"));
+        assert!(!is_registry_away("Deployment web: a probe failed: connection refused"));
     }
 }

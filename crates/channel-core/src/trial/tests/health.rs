@@ -11,6 +11,7 @@ fn ailment(has_failed: bool, is_upgraded: bool) -> Ailment {
     Ailment {
         has_failed,
         revision: BEFORE + u32::from(is_upgraded),
+        is_hindered: false,
         sentence: "Deployment web: 0 of 1 pods are ready".to_owned(),
     }
 }
@@ -120,6 +121,26 @@ fn a_version_that_the_cluster_hinders_neither_fails_nor_passes_for_that() {
             hindered(bench, second, converged, 2000);
         });
     }
+}
+
+#[test]
+fn a_version_is_not_blamed_for_a_registry_that_does_not_answer() {
+    let hindered = Ailment {
+        is_hindered: true,
+        ..ailment(true, true)
+    };
+    let away = |bench: &mut Bench, second: u64| report(bench, second, &[("a", hindered.clone())]);
+    let why = "within 15 min module a is not healthy: Deployment web: 0 of 1 pods are ready";
+    check(900, Ruling::Unclear, why, nothing, away);
+    let beside = |bench: &mut Bench, second: u64| {
+        report(
+            bench,
+            second,
+            &[("a", hindered.clone()), ("b", ailment(second >= 40, true))],
+        );
+    };
+    let why = "module b is not healthy: Deployment web: 0 of 1 pods are ready";
+    check(40, Ruling::Failed, why, nothing, beside);
 }
 
 #[test]
