@@ -12,6 +12,9 @@ const WEB: &str = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\
                    spec: {replicas: 1, selector: {matchLabels: {app: web}}, template: {metadata: {labels: {app: web}}, \
                    spec: {containers: [{name: web, image: 'registry.example/web:1'}]}}}\n";
 
+/// The password of a module, which the status of another one's pod repeats.
+const SECRET: &str = "not-for-your-eyes";
+
 const FLAGS: &str = "goodEnabled: true\nvictimEnabled: true\ndoorEnabled: true\nguestEnabled: true\ncontentEnabled: true\n\
                      webEnabled: true\nruleEnabled: true\nclaimEnabled: true\nhookEnabled: true\n";
 
@@ -70,6 +73,10 @@ fn a_module_waits_until_what_it_needs_is_healthy() {
 fn the_sentence_names_object_and_cause_and_follows_them() {
     let stage = Stage::build("health");
     module(&stage, "015-web", WEB, Some("health: {timeout: 15s}"));
+    stage.write(
+        "modules/020-victim/values.yaml",
+        &format!("victim: {{size: small, adminPassword: {SECRET}}}\n"),
+    );
     let quota = "apiVersion: v1\nkind: ResourceQuota\nmetadata: {name: none}\nspec: {hard: {pods: '0'}}\n";
     stage.write("quota.yaml", quota);
     stage.kubectl(&format!("apply -f {}", stage.path("quota.yaml").display()));
@@ -103,7 +110,19 @@ fn the_sentence_names_object_and_cause_and_follows_them() {
         Ok::<_, String>((!pods.is_empty()).then_some(pods))
     };
     let pods = wait_until(PATIENCE, "a pod", pod).unwrap();
-    let ready = r#"{"status":{"phase":"Running","conditions":[{"type":"Ready","status":"True"}]}}"#;
+    let waiting = format!(
+        r#"{{"status":{{"containerStatuses":[{{"name":"web","image":"i","imageID":"i","ready":false,"restartCount":0,
+        "state":{{"waiting":{{"reason":"CreateContainerConfigError","message":"no-key-{SECRET}"}}}}}}]}}}}"#
+    );
+    let waiting = waiting.replace(char::is_whitespace, "");
+    for pod in pods.split_whitespace() {
+        stage.kubectl(&format!(
+            "patch pod {pod} --subresource=status --type=merge -p {waiting}"
+        ));
+    }
+    operator.wait_for_why("web", &["Deployment web: ", "no-key-<masked>"]);
+    let ready =
+        r#"{"status":{"phase":"Running","containerStatuses":[],"conditions":[{"type":"Ready","status":"True"}]}}"#;
     for pod in pods.split_whitespace() {
         stage.kubectl(&format!("patch pod {pod} --subresource=status --type=merge -p {ready}"));
     }
