@@ -14,8 +14,8 @@ use super::{Errand, Watch};
 use crate::causes::{self, Learned, is_webhook};
 use objects::key::ObjectKey;
 
-/// The pause before most first looks.
-const FIRST: Duration = Duration::from_secs(1);
+/// The pause before most first looks: a busy controller takes some seconds to bring up what is well.
+const FIRST: Duration = Duration::from_secs(3);
 /// The pause between two looks at one release, and the number of looks after which pauses are long.
 const PAUSE: Duration = Duration::from_secs(4);
 const SHORT: u32 = 30;
