@@ -1,5 +1,7 @@
 //! The health of a module's objects, for people.
 
+use std::fmt::Write as _;
+
 use command::paint::{Paint, Tone};
 use serde::{Deserialize, Serialize};
 
@@ -60,7 +62,7 @@ impl Health {
             text += "maintenance: people keep its objects, the operator leaves them alone\n";
         }
         for left in &self.left {
-            text += &format!("altered: {left}\n");
+            let _ = writeln!(text, "altered: {left}");
         }
         text
     }

@@ -43,23 +43,19 @@ impl Ailing {
     /// The ruling after the limit of the trial.
     pub(super) fn end(&self, limit: &str) -> Option<(Ruling, String)> {
         let (module, ailment) = self.upgraded.as_ref()?;
-        Some(match &self.untouched {
-            Some(other) => {
-                let why = format!(
-                    "module {module} {}, but {other} too, which it did not touch",
-                    told(ailment)
-                );
-                (Ruling::Unclear, why)
-            }
-            None => {
-                let ruling = if ailment.is_hindered {
-                    Ruling::Unclear
-                } else {
-                    Ruling::Failed
-                };
-                (ruling, format!("within {limit} module {module} {}", told(ailment)))
-            }
-        })
+        if let Some(other) = &self.untouched {
+            let why = format!(
+                "module {module} {}, but {other} too, which it did not touch",
+                told(ailment)
+            );
+            return Some((Ruling::Unclear, why));
+        }
+        let ruling = if ailment.is_hindered {
+            Ruling::Unclear
+        } else {
+            Ruling::Failed
+        };
+        Some((ruling, format!("within {limit} module {module} {}", told(ailment))))
     }
 
     /// The module that the version upgraded and that is not healthy.
