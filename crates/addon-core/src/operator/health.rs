@@ -276,6 +276,15 @@ impl Healths {
         (now < *ended + LINGERS).then_some(sentence)
     }
 
+    /// Whether the module's objects are on their way, or were so a moment ago.
+    pub(super) fn is_on_its_way(&self, module: &ModuleName, now: Tick) -> bool {
+        match self.of(module, now) {
+            Health::RollingOut => true,
+            Health::Healthy => self.relapse(module, now).is_some(),
+            Health::Unknown | Health::Unhealthy => false,
+        }
+    }
+
     /// Whether the module got a revision from this process that is not healthy yet.
     pub(super) fn is_upgrading(&self, module: &ModuleName, now: Tick) -> bool {
         let known = self.0.get(module);

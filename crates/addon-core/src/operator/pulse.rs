@@ -81,8 +81,7 @@ impl Survey<'_> {
         }
     }
 
-    /// The activity is quiet if the first converge is over, no helm runs, no task of `main` is due, and no module is on its
-    /// way.
+    /// The activity is quiet if the first converge is over, no helm runs, no task is due and no module is on its way.
     pub(super) fn activity(&self) -> Activity {
         let of_main = |lane: &Lane| match lane {
             Lane::Global | Lane::Module(_) | Lane::Release(_) | Lane::Aside(_) => true,
@@ -93,7 +92,9 @@ impl Survey<'_> {
         let mut heads = self.of.lanes.heads();
         let queued = heads.any(|(lane, head)| of_main(lane) && is_due(head));
         let helm_runs = self.of.jobs.holders(Slot::Helm).next().is_some();
-        let is_on_its_way = self.ailments().values().any(|ailment| !ailment.has_failed);
+        let (now, healths) = (self.of.cx.now.tick, &self.of.healths);
+        let mut enabled = self.of.modules.iter().filter(|unit| unit.is_enabled());
+        let is_on_its_way = enabled.any(|unit| healths.is_on_its_way(unit.name(), now));
         if self.has_converged() && !queued && !helm_runs && !is_on_its_way {
             Activity::Quiet
         } else {
