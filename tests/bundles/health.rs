@@ -21,6 +21,16 @@ fn message(bundle: &Value) -> &str {
     ready_of(bundle)["message"].as_str().unwrap_or_default()
 }
 
+/// A home with the Bundle `app`, whose Deployment wants no pods, once it is ready.
+fn ready() -> (Home, Value) {
+    let home = Home::new();
+    let repo = format!("{}/app", home.name());
+    push_template(&repo, "latest", &deployment(0, ""));
+    home.bundle("app", &repo, "latest", &json!({}));
+    let bundle = home.wait_ready("app");
+    (home, bundle)
+}
+
 impl Home {
     fn scale(&self, replicas: u8) {
         let flag = format!("--replicas={replicas}");
@@ -64,11 +74,7 @@ fn a_bundle_is_ready_once_its_objects_work() {
 #[test]
 fn a_bundle_whose_objects_cease_to_work_is_not_ready() {
     let _turn = operator().alone();
-    let home = Home::new();
-    let repo = format!("{}/app", home.name());
-    push_template(&repo, "latest", &deployment(0, ""));
-    home.bundle("app", &repo, "latest", &json!({}));
-    home.wait_ready("app");
+    let (home, _) = ready();
     home.scale(1);
     home.wait_for_reason("app", "RollingOut");
     // The Deployment itself never gives up, because it was complete once.
@@ -89,12 +95,8 @@ fn a_bundle_whose_objects_cease_to_work_is_not_ready() {
 #[test]
 fn a_look_that_is_forbidden_changes_no_readiness() {
     let _turn = operator().share();
-    let home = Home::new();
-    let repo = format!("{}/app", home.name());
-    push_template(&repo, "latest", &deployment(0, ""));
-    home.bundle("app", &repo, "latest", &json!({}));
-    let ready = home.wait_ready("app");
-    let since = ready_of(&ready)["lastTransitionTime"].clone();
+    let (home, bundle) = ready();
+    let since = ready_of(&bundle)["lastTransitionTime"].clone();
     let binding = format!("{}-werf", home.name());
     home.namespace.kubectl(["delete", "rolebinding", &binding]).unwrap();
     let blind = home.wait_for("app", |bundle| message(bundle).contains("could not be seen"));
