@@ -32,8 +32,7 @@ enum ObjectCommand {
 struct Health {
     /// Files with objects as `kubectl get` prints them, JSON or YAML, - for standard input [default: standard input]
     files: Vec<PathBuf>,
-    /// File with objects that have to be there, as a manifest; those that are not are printed as absent. May be given
-    /// again [default: none]
+    /// File with objects that have to be there, absent ones are printed, may be given again [default: none]
     #[arg(long, value_name = "FILE")]
     expected: Vec<PathBuf>,
     /// File with the pods, ReplicaSets and Events that tell the cause, may be given again [default: none]

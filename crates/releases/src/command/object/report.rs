@@ -126,8 +126,7 @@ fn is_waiting_claim(object: &Value, events: &[Value]) -> bool {
     text(object, "/kind") == "PersistentVolumeClaim" && waits_for_consumer(object, &of_claim)
 }
 
-/// Whether an object of a manifest is this one of the cluster. A manifest may leave out the namespace, and name another
-/// version of the kind.
+/// Whether an object of a manifest is this one of the cluster, also without its namespace or by another version.
 fn is_same(expected: &Value, object: &Value) -> bool {
     let group = |object| {
         let version = text(object, "/apiVersion");
