@@ -198,6 +198,9 @@ fn claims_may_wait_for_a_pod_and_webhooks_may_not_wait_for_endpoints() {
     );
     stage.kubectl(&format!("apply -f {}", stage.path("endpoints.yaml").display()));
     operator.wait_for_why("hook", &["health: Healthy"]);
+    // Without an upgrade, too.
+    stage.kubectl("delete endpointslice hook-1");
+    operator.wait_for_why("hook", &[&sentence]);
     operator.stop();
     stage.kubectl(&format!("delete validatingwebhookconfiguration,storageclass {unique}"));
 }

@@ -108,6 +108,26 @@ fn a_crd_takes_rights_to_itself_and_to_all_its_objects() {
     );
 }
 
+#[test]
+fn a_webhook_takes_rights_to_see_the_endpoints_that_it_calls() {
+    let modules = tempfile::tempdir().unwrap();
+    let templates = modules.path().join("010-judge/templates");
+    fs_err::create_dir_all(&templates).unwrap();
+    let chart = modules.path().join("010-judge/Chart.yaml");
+    fs_err::write(chart, "apiVersion: v2\nname: judge\nversion: 1.0.0\n").unwrap();
+    let webhook = "apiVersion: admissionregistration.k8s.io/v1\nkind: MutatingWebhookConfiguration\nmetadata: {name: judge}\n\
+                   webhooks:\n- {name: a, clientConfig: {service: {namespace: judges, name: a}}}\n\
+                   - {name: b, clientConfig: {service: {namespace: '{{ .Release.Namespace }}', name: b}}}\n";
+    fs_err::write(templates.join("webhook.yaml"), webhook).unwrap();
+    let (found, said) = rules(modules.path(), &["--namespace=addons"]);
+    assert_eq!(said, "");
+    let slices =
+        json!([{"apiGroups": ["discovery.k8s.io"], "resources": ["endpointslices"], "verbs": ["list", "watch"]}]);
+    let found = &found["rbac"]["moduleRules"];
+    assert_eq!(found["release"], slices);
+    assert_eq!(found["namespaces"], json!([{"name": "judges", "rules": slices}]));
+}
+
 /// On another machine the framework's folder cannot be guessed.
 #[test]
 fn a_framework_that_is_not_there_is_told_with_the_variable_that_names_it() {

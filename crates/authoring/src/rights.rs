@@ -337,6 +337,10 @@ impl Deriver<'_> {
             Hands::Theirs => installed::seen(&resource, &place, name, &mut self.rights),
         }
         installed::explained(object, &resource, &place, name, &mut self.rights);
+        for service in health_core::webhook_services(object) {
+            let place = watched::place_of(&service.namespace, &self.question.namespace);
+            installed::called(&place, name, &mut self.rights);
+        }
     }
 
     fn hook(&mut self, owner: &Owner, module: Option<&FoundModule>, file: &HookFile) {

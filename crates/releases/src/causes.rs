@@ -1,13 +1,13 @@
-//! Why an object of a release is not healthy: asks for the pods, Events and endpoints around it.
+//! Why an object of a release is not healthy: asks for the pods and Events around it.
 //!
 //! It makes at most seven requests, each with a bounded answer. Must never fail a module because the account may not read
 //! some of these objects: then it tells what the others say.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use addon_core::failure::Failure;
+use health_core::waits_for_consumer;
 use health_core::why::{Around, ContainerName, LastWords, Witnesses, why, witnesses};
-use health_core::{waits_for_consumer, webhook_services, without_endpoints};
 use jiff::Timestamp;
 use kube::Api;
 use kube::api::{ListParams, LogParams};
@@ -19,10 +19,6 @@ use serde_json::{Map, Value, json};
 
 /// The largest number of pods, ReplicaSets or Events that a look reads.
 const MOST: u32 = 30;
-/// The largest number of Services of a webhook configuration at which a look looks.
-const MOST_SERVICES: usize = 4;
-/// The label of the `EndpointSlices` of a Service.
-const SERVICE_NAME: &str = "kubernetes.io/service-name";
 /// The largest number of Events about one object that a look reads: the newest come last.
 const MOST_EVENTS: u32 = 100;
 /// The part of a container's log that is read, in bytes.
@@ -43,23 +39,15 @@ pub(crate) enum Learned {
 pub(crate) async fn of(cluster: &Cluster, key: &ObjectKey) -> Result<Learned, Failure> {
     let asking = Asking::of(cluster, key);
     let looked = match (key.api_version.as_str(), key.kind.as_str()) {
-        ("admissionregistration.k8s.io/v1", kind) if is_webhook(kind) => asking.endpoints(key).await,
         ("apps/v1", "Deployment" | "StatefulSet" | "DaemonSet" | "ReplicaSet")
         | ("batch/v1", "Job")
         | ("v1", "Pod" | "PersistentVolumeClaim") => asking.cause(key).await,
         _ => Ok(Learned::Nothing),
     };
     match looked {
-        // Endpoints that the account may not see are no reason against a webhook.
-        Err(error) if error.is_forbidden() && is_webhook(&key.kind) => Ok(Learned::Well),
         Err(error) if error.is_forbidden() || error.is_not_found() => Ok(Learned::Nothing),
         other => Ok(other?),
     }
-}
-
-/// Whether a kind calls Services.
-pub(crate) fn is_webhook(kind: &str) -> bool {
-    matches!(kind, "ValidatingWebhookConfiguration" | "MutatingWebhookConfiguration")
 }
 
 struct Asking<'a> {
@@ -71,32 +59,6 @@ impl<'a> Asking<'a> {
     fn of(cluster: &'a Cluster, key: &'a ObjectKey) -> Self {
         let namespace = key.namespace.as_deref().unwrap_or(cluster.namespace());
         Self { cluster, namespace }
-    }
-
-    /// Looks for ready endpoints of the Services that a webhook configuration names.
-    async fn endpoints(&self, key: &ObjectKey) -> Result<Learned, RequestError> {
-        let api: Api<DynamicObject> = Api::all_with(self.cluster.client(), &resource(&key.api_version, &key.kind));
-        let attempt = self.cluster.attempt_in(None, "get", &key.kind, &key.name);
-        let configuration = json!(self.cluster.ask(attempt, api.get(&key.name)).await?);
-        let services: BTreeSet<_> = webhook_services(&configuration)
-            .into_iter()
-            .take(MOST_SERVICES)
-            .collect();
-        let mut lacking = services.clone();
-        for service in &services {
-            let namespaced = Asking {
-                cluster: self.cluster,
-                namespace: &service.namespace,
-            };
-            let of_service = by_labels(&format!("{SERVICE_NAME}={}", service.name));
-            let slices = namespaced
-                .try_list("discovery.k8s.io/v1", "EndpointSlice", &of_service)
-                .await?;
-            if slices.iter().any(has_ready_endpoint) {
-                lacking.remove(service);
-            }
-        }
-        Ok(without_endpoints(&lacking).map_or(Learned::Well, Learned::Cause))
     }
 
     async fn cause(&self, key: &ObjectKey) -> Result<Learned, RequestError> {
@@ -185,21 +147,15 @@ impl<'a> Asking<'a> {
 
     /// The objects of a kind; none if they may not be read, because the others tell something without them.
     async fn list(&self, api_version: &str, kind: &str, params: &ListParams) -> Result<Vec<Value>, RequestError> {
-        match self.try_list(api_version, kind, params).await {
-            Err(error) if error.is_forbidden() => Ok(Vec::new()),
-            listed => listed,
-        }
-    }
-
-    async fn try_list(&self, api_version: &str, kind: &str, params: &ListParams) -> Result<Vec<Value>, RequestError> {
         let mut params = params.clone();
         params.limit.get_or_insert(MOST);
         let api = self.api(api_version, kind);
-        let found = self
-            .cluster
-            .ask(self.attempt("list", kind, ""), api.list(&params))
-            .await?;
-        Ok(found.items.into_iter().map(|object| json!(object)).collect())
+        let attempt = self.attempt("list", kind, "");
+        match self.cluster.ask(attempt, api.list(&params)).await {
+            Ok(found) => Ok(found.items.into_iter().map(|object| json!(object)).collect()),
+            Err(error) if error.is_forbidden() => Ok(Vec::new()),
+            Err(error) => Err(error),
+        }
     }
 
     fn api(&self, api_version: &str, kind: &str) -> Api<DynamicObject> {
@@ -214,12 +170,6 @@ impl<'a> Asking<'a> {
 fn resource(api_version: &str, kind: &str) -> ApiResource {
     let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
     ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind))
-}
-
-fn has_ready_endpoint(slice: &Value) -> bool {
-    let endpoints = slice["endpoints"].as_array();
-    // An endpoint that does not say whether it is ready counts as ready.
-    endpoints.is_some_and(|all| all.iter().any(|endpoint| endpoint["conditions"]["ready"] != false))
 }
 
 fn by_labels(selector: &str) -> ListParams {

@@ -79,6 +79,12 @@ pub(super) fn explained(object: &Value, resource: &Resource, place: &Scope, need
     allow("", "pods/log", "get");
 }
 
+/// Adds the rights to tell whether a Service that a webhook calls has endpoints.
+pub(super) fn called(place: &Scope, needed_by: &str, rights: &mut Rights) {
+    let slices = Subject::all("discovery.k8s.io", "endpointslices");
+    rights.allow(place, slices, &["list", "watch"], needed_by);
+}
+
 /// The kind and name of an object that is a role.
 pub(super) fn role(object: &Value) -> Option<(String, String)> {
     let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str);

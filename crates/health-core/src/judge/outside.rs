@@ -4,6 +4,7 @@
 
 use std::collections::BTreeSet;
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::field::{items, text, value};
@@ -17,7 +18,7 @@ const WAITS: &str = "WaitForFirstConsumer";
 const MOST: usize = 4;
 
 /// The name of a Service.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ServiceName {
     /// Its namespace.
     pub namespace: String,

@@ -4,10 +4,12 @@
 //! the same after a restart. It only reports the state of a release; the core decides whether that is damage, and what
 //! to do about it. It makes no request while nothing happens.
 
+mod arrivals;
 mod assessment;
 mod causes;
 pub mod comparison;
 mod contents;
+mod endpoints;
 mod kind_watches;
 pub mod object_healths;
 mod releases;
@@ -23,8 +25,7 @@ use std::time::Duration;
 
 use addon_core::failure::Failure;
 use addon_core::module::description::Restoring;
-use addon_core::object::snapshot::Change;
-use addon_core::object::{ObjectName, ObjectView};
+use addon_core::object::ObjectName;
 use addon_core::operator::event::{Drift, Event, ReleaseSight};
 use jobs::catalogue::Catalogue;
 use k8s_openapi::api::core::v1::Secret;
@@ -32,18 +33,19 @@ use kube::core::ApiResource;
 use kube_access::Cluster;
 use names::ModuleName;
 use tokio::sync::{mpsc, watch};
-use tokio::task::{JoinError, JoinSet};
-use tokio::time::{Instant, sleep_until};
+use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 use self::causes::Causes;
 use self::comparison::{Comparison, Quarrels};
 use self::kind_watches::{Joined, Look, Posts};
-use self::releases::{Judgement, KindName, Release, essence, revision_of};
+use self::releases::{Judgement, KindName, Release, essence};
 use self::views::{Asked, Desk, Questions};
 use super::Restored;
 use crate::causes::Learned;
 use crate::revisions::vigil::Vigil;
 use crate::revisions::{Revision, SECRET_TYPE};
+use health_core::ServiceName;
 use objects::key::ObjectKey;
 use report::secrets::Secrets;
 use watches::Monitors;
@@ -147,6 +149,8 @@ impl Inner {
 enum Errand {
     /// The first list of a kind has ended.
     Joined(KindName, OwnId, Joined),
+    /// The first list of the endpoints of a Service has ended.
+    JoinedEndpoints(ServiceName, OwnId, Joined),
     /// The objects of a revision became known before they were read.
     Spared(String, u32),
     /// The objects of a revision were read from its Secret.
@@ -259,87 +263,6 @@ impl Watch {
     fn take_in(&mut self) {
         for (name, view) in self.watches.seen(RELEASES) {
             self.saw_secret(&name, Some(view));
-        }
-    }
-
-    async fn wait(&mut self) {
-        let due = self.again.values().copied().chain(self.posts.next());
-        let next = due.chain(self.desk.next()).chain(self.causes.next()).min();
-        tokio::select! {
-            Some(turned) = self.turns.recv() => self.turned(turned),
-            Some(errand) = self.errands.join_next() => self.ended(errand),
-            Some(asked) = self.desk.asked.recv() => self.asked(asked),
-            Ok(()) = self.catalogue.changed() => self.take_settings(),
-            () = sleep_until(next.unwrap_or_else(Instant::now)), if next.is_some() => {}
-        }
-        // Events that arrive together are judged together, and questions are answered by all that has arrived.
-        while let Ok(turned) = self.turns.try_recv() {
-            self.turned(turned);
-        }
-        let now = Instant::now();
-        let due = self.again.extract_if(.., |_, at| *at <= now);
-        self.dirty.extend(due.map(|(release, _)| release));
-    }
-
-    fn turned(&mut self, Turned { id, name, change }: Turned) {
-        if id == RELEASES {
-            let view = match change {
-                Change::Added(view) | Change::Modified(view) => Some(view),
-                Change::Deleted(_) => None,
-            };
-            self.saw_secret(&name, view);
-            return;
-        }
-        let Some(kind) = self.posts.kind(id) else { return };
-        let releases = self.inner.releases();
-        let touched = releases
-            .iter()
-            .filter(|(_, release)| release.may_hold(kind, &name.name));
-        self.dirty.extend(touched.map(|(release, _)| release.clone()));
-    }
-
-    /// Takes over the present state of a helm Secret, or its deletion.
-    fn saw_secret(&mut self, secret: &Arc<ObjectName>, view: Option<ObjectView>) {
-        let essence = view.and_then(|view| Some(view.filter_result?.to_value()));
-        let mut releases = self.inner.releases();
-        let name = if let Some((revision, is_unmanaged)) = essence.and_then(revision_of) {
-            let (name, number) = (revision.release.clone(), revision.newest.revision);
-            self.secrets.insert(Arc::clone(secret), (name.clone(), number));
-            releases.entry(name.clone()).or_default().see(revision, is_unmanaged);
-            name
-        } else {
-            let Some((name, number)) = self.secrets.remove(secret) else {
-                return;
-            };
-            if let Some(release) = releases.get_mut(&name) {
-                release.lose(number, &secret.name);
-            }
-            name
-        };
-        self.inner.changed.send_replace(());
-        self.dirty.insert(name);
-    }
-
-    fn ended(&mut self, errand: Result<Errand, JoinError>) {
-        match errand {
-            Ok(Errand::Joined(kind, id, joined)) => {
-                if self.posts.joined(&kind, id, joined, Instant::now()) {
-                    let releases = self.inner.releases();
-                    let touched = releases
-                        .iter()
-                        .filter(|(_, release)| release.kinds().any(|own| *own == kind));
-                    self.dirty.extend(touched.map(|(release, _)| release.clone()));
-                }
-            }
-            Ok(Errand::Spared(release, revision)) => self.is_spared(&release, revision),
-            Ok(Errand::Read(revision, read)) => self.has_read(*revision, read),
-            Ok(Errand::Compared(comparison)) => self.has_compared(comparison),
-            Ok(Errand::Explained(release, object, learned)) => self.has_explained(release, &object, learned),
-            Err(error) => {
-                if let Ok(panic) = error.try_into_panic() {
-                    std::panic::resume_unwind(panic);
-                }
-            }
         }
     }
 

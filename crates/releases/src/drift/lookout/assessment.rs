@@ -9,11 +9,11 @@ use addon_core::operator::health::{HealthSight, Seen};
 use health_core::{Finding, State};
 use tokio::time::{Instant, timeout};
 
+use super::endpoints::is_webhook;
 use super::kind_watches::Glance;
 use super::releases::{KindName, Named, Object, Release, key};
 use super::rulebook::Rulebook;
 use super::{Inner, Lookout, Watch};
-use crate::causes::is_webhook;
 use crate::health;
 use objects::key::ObjectKey;
 
@@ -147,10 +147,9 @@ impl Watch {
         }
     }
 
-    /// Whether a look has shown that the object of a kind with facts outside of it is well.
+    /// Whether a look has shown that a claim is well.
     fn is_pardoned(&self, name: &str, revision: u32, (kind, object): (&KindName, &Named), sentence: &str) -> bool {
-        let has_facts_outside = is_webhook(&kind.kind) || kind.kind == "PersistentVolumeClaim";
-        has_facts_outside && {
+        kind.kind == "PersistentVolumeClaim" && {
             let key = key(&(kind.clone(), object.clone()));
             self.causes.is_pardoned(name, &key, &(revision, sentence.to_owned()))
         }
@@ -166,8 +165,7 @@ impl Watch {
         };
         let cause = self.causes.of(name, key, said, now).map(str::to_owned);
         let tell = |sentence: String| match &cause {
-            // The cause says all that a webhook's own sentence lacks.
-            Some(cause) if sentence.is_empty() || is_webhook(&object.0.kind) => format!("{of}: {cause}"),
+            Some(cause) if sentence.is_empty() => format!("{of}: {cause}"),
             Some(cause) => format!("{of}: {sentence}; {cause}"),
             None => format!("{of}: {sentence}"),
         };

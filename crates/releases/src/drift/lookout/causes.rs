@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use tracing::debug;
 
 use super::{Errand, Watch};
-use crate::causes::{self, Learned, is_webhook};
+use crate::causes::{self, Learned};
 use objects::key::ObjectKey;
 
 /// The pause before most first looks: a busy controller takes some seconds to bring up what is well.
@@ -116,10 +116,10 @@ impl Causes {
     }
 }
 
-/// The pause before the first look at an object. Pods are often healthy before it is over; what waits for endpoints or
-/// for a consumer does not say so itself.
+/// The pause before the first look at an object. Pods are often healthy before it is over; a claim that waits for its
+/// consumer does not say so itself.
 fn first_pause(object: &ObjectKey) -> Duration {
-    if is_webhook(&object.kind) || object.kind == "PersistentVolumeClaim" {
+    if object.kind == "PersistentVolumeClaim" {
         Duration::ZERO
     } else {
         FIRST

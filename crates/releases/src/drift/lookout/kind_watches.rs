@@ -10,25 +10,26 @@ use std::time::Duration;
 
 use addon_core::digest::Digest;
 use addon_core::failure::{Class, Failure};
-use addon_core::object::ObjectName;
+use addon_core::object::{ObjectName, ObjectView};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 use tracing::{info, warn};
 
 use super::super::alteration::fingerprint;
+use super::endpoints::{Endpoints, is_webhook};
 use super::releases::{KindName, Named};
 use super::rulebook::{KindRules, Rulebook};
 use super::{Errands, summary};
-use health_core::Finding;
+use health_core::{Finding, ServiceName, State, without_endpoints};
 use watches::lens::Lens;
 use watches::own::{OwnId, OwnWatches};
 use watches::selection::Selection;
 
 /// The pause before a kind that could not be watched is tried again. It doubles each time.
 const FIRST_PAUSE: Duration = Duration::from_mins(1);
-const LONGEST_PAUSE: Duration = Duration::from_mins(16);
+pub(super) const LONGEST_PAUSE: Duration = Duration::from_mins(16);
 /// The pause before a kind is tried again if only the API server could not be reached.
-const SHORT_PAUSE: Duration = Duration::from_secs(5);
+pub(super) const SHORT_PAUSE: Duration = Duration::from_secs(5);
 
 /// The facts about objects that a watch reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,6 +61,8 @@ pub(super) struct Posts {
     last: OwnId,
     rules: Rulebook,
     by_kind: BTreeMap<KindName, Post>,
+    /// The Services that watched webhook configurations call.
+    endpoints: Endpoints,
 }
 
 struct Post {
@@ -72,13 +75,36 @@ struct Post {
     told: Option<String>,
 }
 
-enum Stage {
-    /// The objects of the kind are being listed.
+/// The stage of a watch.
+pub(super) enum Stage {
+    /// The objects are being listed.
     Joining(AbortHandle),
-    /// The objects of the kind are watched.
+    /// The objects are watched.
     Watched,
-    /// The kind could not be watched. The next attempt is at this time.
+    /// The objects could not be watched. The next attempt is at this time.
     Waiting(Instant),
+}
+
+impl Stage {
+    /// Ends a list under way.
+    pub(super) fn give_up(&self) {
+        if let Self::Joining(task) = self {
+            task.abort();
+        }
+    }
+
+    /// Whether it is time for the next attempt.
+    pub(super) fn is_due(&self, now: Instant) -> bool {
+        self.next().is_some_and(|at| at <= now)
+    }
+
+    /// The time of the next attempt.
+    pub(super) fn next(&self) -> Option<Instant> {
+        match self {
+            Self::Waiting(until) => Some(*until),
+            Self::Joining(_) | Self::Watched => None,
+        }
+    }
 }
 
 /// The result of the first list of a kind.
@@ -88,6 +114,7 @@ impl Posts {
     /// No watches yet. `last` is the last number that was used for a watch.
     pub(super) fn new(watches: OwnWatches, labels: String, look: Look, namespace: String, last: OwnId) -> Self {
         Self {
+            endpoints: Endpoints::new(watches.clone()),
             watches,
             labels,
             look,
@@ -113,9 +140,7 @@ impl Posts {
         self.by_kind.retain(|kind, post| {
             let is_kept = is_kept(kind, post);
             if !is_kept {
-                if let Stage::Joining(task) = &post.stage {
-                    task.abort();
-                }
+                post.stage.give_up();
                 self.watches.end(post.id);
             }
             is_kept
@@ -126,15 +151,29 @@ impl Posts {
     pub(super) fn want(&mut self, kinds: &BTreeSet<&KindName>, now: Instant, errands: &mut Errands) {
         self.keep(|kind, _| kinds.contains(kind));
         for kind in kinds {
-            let due = match self.by_kind.get(*kind).map(|post| &post.stage) {
-                None => true,
-                Some(Stage::Waiting(until)) => *until <= now,
-                Some(Stage::Joining(_) | Stage::Watched) => false,
-            };
-            if due {
+            if self.by_kind.get(*kind).is_none_or(|post| post.stage.is_due(now)) {
                 self.begin(kind, errands);
             }
         }
+        let services = self.called();
+        self.endpoints.want(services, now, &mut self.last, errands);
+    }
+
+    /// The Services that watched webhook configurations call.
+    fn called(&self) -> BTreeSet<ServiceName> {
+        let webhooks = self.by_kind.iter().filter(|(kind, _)| is_webhook(&kind.kind));
+        let seen = webhooks.flat_map(|(_, post)| self.watches.seen(post.id));
+        seen.flat_map(|(_, view)| summary::services(&view)).collect()
+    }
+
+    /// Notes the result of the first list of a Service's endpoints.
+    pub(super) fn joined_endpoints(&mut self, service: &ServiceName, id: OwnId, joined: Joined, now: Instant) {
+        self.endpoints.joined(service, id, joined, now);
+    }
+
+    /// Whether a watch is about the endpoints of a Service.
+    pub(super) fn is_of_endpoints(&self, id: OwnId) -> bool {
+        self.endpoints.has(id)
     }
 
     fn begin(&mut self, kind: &KindName, errands: &mut Errands) {
@@ -199,10 +238,10 @@ impl Posts {
         self.watches.brings_all(post.id).then(|| self.holds(kind, object))?
     }
 
-    /// Whether the first list of a kind has not ended yet.
+    /// Whether the first list of a kind, or of the endpoints that its objects need, has not ended yet.
     pub(super) fn is_listing(&self, kind: &KindName) -> bool {
         let stage = self.by_kind.get(kind).map(|post| &post.stage);
-        matches!(stage, Some(Stage::Joining(_)))
+        matches!(stage, Some(Stage::Joining(_))) || is_webhook(&kind.kind) && self.endpoints.is_listing()
     }
 
     /// A digest that changes with every write to the object; none if writes are not watched.
@@ -225,8 +264,17 @@ impl Posts {
         match view {
             None => Glance::Unwatched,
             Some(None) => Glance::Absent,
-            Some(Some(view)) => Glance::There(summary::finding(&view)),
+            Some(Some(view)) => Glance::There(self.finding(&view)),
         }
+    }
+
+    fn finding(&self, view: &ObjectView) -> Finding {
+        let finding = summary::finding(view);
+        if finding.state != State::Current {
+            return finding;
+        }
+        let lacking = self.endpoints.lacking(summary::services(view).iter());
+        without_endpoints(&lacking).map_or(finding, |sentence| Finding::new(State::InProgress, &sentence))
     }
 
     /// The names under which an object may be known. A kind may be namespaced or not, and this may change while it is
@@ -253,11 +301,8 @@ impl Posts {
 
     /// The earliest time at which a kind is tried again.
     pub(super) fn next(&self) -> Option<Instant> {
-        let waiting = self.by_kind.values().filter_map(|post| match post.stage {
-            Stage::Waiting(until) => Some(until),
-            Stage::Joining(_) | Stage::Watched => None,
-        });
-        waiting.min()
+        let waiting = self.by_kind.values().filter_map(|post| post.stage.next());
+        waiting.chain(self.endpoints.next()).min()
     }
 }
 

@@ -252,7 +252,8 @@ impl Release {
 
     /// Whether the release may have an object of this kind and name.
     pub(super) fn may_hold(&self, kind: &KindName, name: &str) -> bool {
-        self.objects().any(|(own, object)| object.name == name && own == kind)
+        let of_kind = self.objects.iter().find(|(own, _)| own == kind);
+        of_kind.is_some_and(|(_, objects)| objects.iter().any(|object| object.name == name))
     }
 
     pub(super) fn newest_revision(&self) -> Option<&Revision> {

@@ -1,4 +1,4 @@
-//! The summary that is kept of an object whose kind has a status: its health, and who wrote to it.
+//! The summary that is kept of an object whose kind has a status: its health, who wrote to it, and the Services that it calls.
 //!
 //! Must never keep the object itself: thousands of objects are watched.
 
@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use addon_core::digest::Digest;
 use addon_core::object::ObjectView;
-use health_core::{Finding, State, webhook_services};
+use health_core::{Finding, ServiceName, State, webhook_services};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -41,8 +41,8 @@ const WITHOUT_STATUS: [(&str, &str); 20] = [
     ("storage.k8s.io", "StorageClass"),
 ];
 
-/// The sentence about a webhook configuration until the endpoints of its Services are known.
-const UNKNOWN_ENDPOINTS: &str = "the endpoints of its Services are not known yet";
+/// The largest number of Services of a webhook configuration whose endpoints are watched.
+const MOST_SERVICES: usize = 4;
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Summary {
@@ -50,6 +50,8 @@ struct Summary {
     writers: Value,
     #[serde(rename = "f", default, skip_serializing_if = "Option::is_none")]
     finding: Option<Finding>,
+    #[serde(rename = "s", default, skip_serializing_if = "Vec::is_empty")]
+    services: Vec<ServiceName>,
 }
 
 /// Whether objects of a kind have a health of their own.
@@ -77,10 +79,7 @@ pub(super) fn lens(look: Look, rules: KindRules) -> Lens {
 }
 
 fn summarize(object: &Value, look: Look, rules: &KindRules, now: Timestamp) -> Value {
-    let mut finding = rules.judge(object, now);
-    if finding.state == State::Current && !webhook_services(object).is_empty() {
-        finding = Finding::new(State::InProgress, UNKNOWN_ENDPOINTS);
-    }
+    let finding = rules.judge(object, now);
     let summary = Summary {
         writers: match look {
             Look::Presence => Value::Null,
@@ -88,6 +87,7 @@ fn summarize(object: &Value, look: Look, rules: &KindRules, now: Timestamp) -> V
         },
         // Nearly all objects are in this state, so it takes no room.
         finding: Some(finding).filter(|finding| finding.state != State::Current),
+        services: webhook_services(object).into_iter().take(MOST_SERVICES).collect(),
     };
     json!(summary)
 }
@@ -99,6 +99,11 @@ pub(super) fn finding(view: &ObjectView) -> Finding {
         sentence: String::new(),
     };
     read(view).and_then(|summary| summary.finding).unwrap_or_else(current)
+}
+
+/// The Services that an object calls, if it is a webhook configuration.
+pub(super) fn services(view: &ObjectView) -> Vec<ServiceName> {
+    read(view).map(|summary| summary.services).unwrap_or_default()
 }
 
 /// A digest of the writers of an object.
