@@ -254,7 +254,7 @@ impl Watch {
             }
             self.look_for_causes();
             self.answer();
-            self.wait().await;
+            self.wait(Instant::now()).await;
         }
     }
 

@@ -3,6 +3,7 @@
 //! Must never judge a release: it notes which ones may have changed.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use addon_core::object::snapshot::Change;
 use addon_core::object::{ObjectName, ObjectView};
@@ -14,13 +15,20 @@ use super::endpoints::is_webhook;
 use super::releases::{KindName, revision_of};
 use super::{Errand, RELEASES, Watch};
 
+/// The shortest time between two looks at releases. Changes that arrive meanwhile are judged together, so that thousands of them cost
+/// few looks; a change after a quiet time is judged at once.
+const GATHERS: Duration = Duration::from_millis(20);
+
 impl Watch {
-    /// Waits for something to do.
-    pub(super) async fn wait(&mut self) {
+    /// Waits for something to do. The last look was at this time.
+    pub(super) async fn wait(&mut self, looked: Instant) {
         let due = self.again.values().copied().chain(self.posts.next());
         let next = due.chain(self.desk.next()).chain(self.causes.next()).min();
         tokio::select! {
-            Some(turned) = self.turns.recv() => self.turned(turned),
+            Some(turned) = self.turns.recv() => {
+                self.turned(turned);
+                self.gather(looked + GATHERS).await;
+            }
             Some(errand) = self.errands.join_next() => self.ended(errand),
             Some(asked) = self.desk.asked.recv() => self.asked(asked),
             Ok(()) = self.catalogue.changed() => self.take_settings(),
@@ -33,6 +41,20 @@ impl Watch {
         let now = Instant::now();
         let due = self.again.extract_if(.., |_, at| *at <= now);
         self.dirty.extend(due.map(|(release, _)| release));
+    }
+
+    /// Takes changes until then. No question waits for that.
+    async fn gather(&mut self, until: Instant) {
+        let rest = sleep_until(until);
+        tokio::pin!(rest);
+        loop {
+            tokio::select! {
+                Some(errand) = self.errands.join_next() => return self.ended(errand),
+                Some(asked) = self.desk.asked.recv() => return self.asked(asked),
+                Some(turned) = self.turns.recv() => self.turned(turned),
+                () = &mut rest => return,
+            }
+        }
     }
 
     fn turned(&mut self, Turned { id, name, change }: Turned) {
