@@ -87,6 +87,7 @@ fn a_bundle_whose_objects_cease_to_work_is_not_ready() {
     operator().configure(&json!({}));
     home.scale(0);
     home.wait_ready("app");
+    assert_eq!(home.wait_for_event("app", "Healthy"), "latest is healthy again");
     home.namespace.kubectl(["delete", "deployment", "web"]).unwrap();
     let gone = home.wait_for_reason("app", "RollingOut");
     assert!(message(&gone).ends_with("Deployment web: it is absent"), "{gone}");

@@ -134,6 +134,9 @@ def ended($config; $gone; $now):
               # The counts of pods in its message change too often.
               or $condition.reason == "NotHealthy" and $old.reason != "NotHealthy")
        | event(if $condition.status == "True" then "Normal" else "Warning" end; $condition.reason; $condition.message)),
+      # A new deploy has an Event of its own.
+      (select($old.reason == "NotHealthy" and $condition.reason == "Deployed")
+       | event("Normal"; "Healthy"; "\(.deploy.version) is healthy again")),
       patch({status: {conditions: ([.conditions[] | select(.type != "Ready")] + [$condition])}}))]
 # One patch for each Bundle, because each raises the generation. Without the finalizer it may be gone.
 | def are($wanted): map(select(.operation | IN($wanted[])));
