@@ -1,7 +1,7 @@
-//! The health of modules on a real node: each of them has one trouble, all at the same time, and the operator tells it
+//! The health of modules on two real nodes, beside a dead one: each of them has one trouble, all at the same time, and the operator tells it
 //! in one sentence. Then the troubles end, and all modules are healthy.
 //!
-//! The operator runs outside of the cluster, because only the node has to be real. The times from the status of the
+//! The operator runs outside of the cluster, because only the nodes have to be real. The times from the status of the
 //! cluster to the sentence, and to the health, are printed and not judged.
 #![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
 
@@ -79,6 +79,7 @@ impl<'a> Places<'a> {
             .full
             .kubectl(["create", "quota", "none", "--hard=pods=0"])
             .unwrap();
+        plane.add_real_node("second").unwrap();
         storage::add_a_dead_node(plane);
         places
     }

@@ -274,7 +274,7 @@ fn sets(image: &str) -> Vec<Case> {
     let everywhere = json!({ "tolerations": [{ "operator": "Exists" }] });
     let agent = Pods::of("agent", image, STAYS).within(everywhere).daemon_set();
     let told = [
-        "DaemonSet agent: 1 of 2 pods is available; agent-",
+        "DaemonSet agent: 2 of 3 pods are available; agent-",
         ": node dead has not taken up the pod",
     ];
     let remove = ["delete", "node", DEAD].map(str::to_owned);

@@ -11,7 +11,7 @@ use crate::installed::stage::PATIENCE;
 /// The node without a kubelet. Only pods that tolerate everything come to it.
 pub(super) const DEAD: &str = "dead";
 
-/// Adds a node that never takes up a pod, in the place of a machine that has lost its power. A second real one would
+/// Adds a node that never takes up a pod, in the place of a machine that has lost its power. A real one, killed, would
 /// cost seconds, and do the same.
 pub(super) fn add_a_dead_node(plane: &ControlPlane) {
     let node = json!({
