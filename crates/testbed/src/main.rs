@@ -92,7 +92,8 @@ struct Wishes {
     /// Add a node on which pods become ready although nothing runs (kube-scheduler and kwok)
     #[arg(long, conflicts_with = "node")]
     kwok: bool,
-    /// Add a real node (kube-scheduler, kubelet, kube-proxy and a registry; as root, with containerd)
+    /// Add a real node (kube-scheduler, kubelet, kube-proxy and a registry; as root, with containerd); `TESTBED_PAUSE_IMAGE`
+    /// names an image that it can pull
     #[arg(long)]
     node: bool,
     /// Add an OCI registry (plain HTTP, on loopback); its address is `TESTBED_REGISTRY` to commands and `env`

@@ -257,6 +257,9 @@ impl ControlPlane {
     /// The environment variables that a program needs to use this control plane; `user` is the default user.
     pub fn environment(&self, user: User) -> BTreeMap<&'static str, OsString> {
         let registry = self.registry().map(|address| ("TESTBED_REGISTRY", address.into()));
+        let pause = self
+            .registry_of_pods()
+            .map(|address| ("TESTBED_PAUSE_IMAGE", node::pause_image(&address).into()));
         let others = [
             ("KUBECONFIG", self.kubeconfig(user).into()),
             ("KUBECACHEDIR", self.path.join(DISCOVERY).into()),
@@ -266,7 +269,7 @@ impl ControlPlane {
             ("TESTBED_AUDIT_LOG", self.path.join(AUDIT).into()),
             ("PATH", environment::path_behind(&self.programs())),
         ];
-        others.into_iter().chain(registry).collect()
+        others.into_iter().chain(registry).chain(pause).collect()
     }
 
     /// A kubectl of the admin, for more than one call.
