@@ -1,7 +1,9 @@
 //! Why an object of a release is not healthy: asks for the pods and Events around it.
 //!
-//! It makes at most seven requests, each with a bounded answer. Must never fail a module because the account may not read
+//! A look at one object makes at most seven requests, each with a bounded answer. Must never fail a module because the account may not read
 //! some of these objects: then it tells what the others say.
+
+pub(crate) mod crowd;
 
 use std::collections::BTreeMap;
 
@@ -9,9 +11,9 @@ use addon_core::failure::Failure;
 use health_core::waits_for_consumer;
 use health_core::why::{Around, ContainerName, LastWords, Witnesses, why, witnesses};
 use jiff::Timestamp;
-use kube::Api;
 use kube::api::{ListParams, LogParams};
-use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
+use kube::core::{ApiResource, DynamicObject, GroupVersionKind, ObjectList, Request};
+use kube::{Api, Resource as _};
 use kube_access::Cluster;
 use kube_access::error::RequestError;
 use objects::key::ObjectKey;
@@ -38,17 +40,26 @@ pub(crate) enum Learned {
 /// Looks for the cause for which an object is not healthy.
 pub(crate) async fn of(cluster: &Cluster, key: &ObjectKey) -> Result<Learned, Failure> {
     let asking = Asking::of(cluster, key);
-    let looked = match (key.api_version.as_str(), key.kind.as_str()) {
-        ("apps/v1", "Deployment" | "StatefulSet" | "DaemonSet" | "ReplicaSet")
-        | ("batch/v1", "Job")
-        | ("v1", "Pod" | "PersistentVolumeClaim") => asking.cause(key).await,
-        _ => Ok(Learned::Nothing),
-    };
-    match looked {
+    let is_claim = key.kind == CLAIM && key.api_version == "v1";
+    if !is_claim && !is_explained(&key.api_version, &key.kind) {
+        return Ok(Learned::Nothing);
+    }
+    match asking.cause(key).await {
         Err(error) if error.is_forbidden() || error.is_not_found() => Ok(Learned::Nothing),
         other => Ok(other?),
     }
 }
+
+/// Whether the causes of a kind are found at pods.
+pub(crate) fn is_explained(api_version: &str, kind: &str) -> bool {
+    matches!(
+        (api_version, kind),
+        ("apps/v1", "Deployment" | "StatefulSet" | "DaemonSet" | "ReplicaSet") | ("batch/v1", "Job") | ("v1", "Pod")
+    )
+}
+
+/// The kind of claims. A look at one asks for the Events about it alone.
+pub(crate) const CLAIM: &str = "PersistentVolumeClaim";
 
 struct Asking<'a> {
     cluster: &'a Cluster,
@@ -89,7 +100,7 @@ impl<'a> Asking<'a> {
             Some(words) => self.last_line(words).await,
             None => BTreeMap::new(),
         };
-        if key.kind == "PersistentVolumeClaim" && waits_for_consumer(&workload, &events) {
+        if key.kind == CLAIM && waits_for_consumer(&workload, &events) {
             return Ok(Learned::Well);
         }
         around.events = &events;
@@ -149,11 +160,33 @@ impl<'a> Asking<'a> {
     async fn list(&self, api_version: &str, kind: &str, params: &ListParams) -> Result<Vec<Value>, RequestError> {
         let mut params = params.clone();
         params.limit.get_or_insert(MOST);
-        let api = self.api(api_version, kind);
-        let attempt = self.attempt("list", kind, "");
-        match self.cluster.ask(attempt, api.list(&params)).await {
-            Ok(found) => Ok(found.items.into_iter().map(|object| json!(object)).collect()),
-            Err(error) if error.is_forbidden() => Ok(Vec::new()),
+        Ok(self.listed(api_version, kind, &params).await?.0)
+    }
+
+    /// The first objects of a kind in the namespace, and whether there are more.
+    async fn page(&self, api_version: &str, kind: &str, limit: u32) -> Result<(Vec<Value>, bool), RequestError> {
+        let params = ListParams::default().limit(limit);
+        self.listed(api_version, kind, &params).await
+    }
+
+    async fn listed(
+        &self,
+        api_version: &str,
+        kind: &str,
+        params: &ListParams,
+    ) -> Result<(Vec<Value>, bool), RequestError> {
+        let path = DynamicObject::url_path(&resource(api_version, kind), Some(self.namespace));
+        let request = Request::new(path)
+            .list(params)
+            .expect("the parameters of a list are plain");
+        let client = self.cluster.client();
+        let asked = client.request::<ObjectList<Value>>(request);
+        match self.cluster.ask(self.attempt("list", kind, ""), asked).await {
+            Ok(found) => {
+                let is_cut = found.metadata.continue_.is_some_and(|rest| !rest.is_empty());
+                Ok((found.items, is_cut))
+            }
+            Err(error) if error.is_forbidden() => Ok((Vec::new(), false)),
             Err(error) => Err(error),
         }
     }

@@ -157,8 +157,8 @@ enum Errand {
     Read(Box<Revision>, Result<BTreeSet<ObjectKey>, Failure>),
     /// Objects were compared with the manifest of their revision.
     Compared(Comparison),
-    /// A look for the cause for which an object of a release is not healthy has ended.
-    Explained(String, ObjectKey, Learned),
+    /// A look for the causes for which objects of releases are not healthy has ended.
+    Explained(Vec<(String, ObjectKey, Learned)>),
 }
 
 type Errands = JoinSet<Errand>;

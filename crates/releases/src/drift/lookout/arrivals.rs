@@ -121,7 +121,7 @@ impl Watch {
             Ok(Errand::Spared(release, revision)) => self.is_spared(&release, revision),
             Ok(Errand::Read(revision, read)) => self.has_read(*revision, read),
             Ok(Errand::Compared(comparison)) => self.has_compared(comparison),
-            Ok(Errand::Explained(release, object, learned)) => self.has_explained(release, &object, learned),
+            Ok(Errand::Explained(explained)) => self.has_explained(explained),
             Err(error) => {
                 if let Ok(panic) = error.try_into_panic() {
                     std::panic::resume_unwind(panic);

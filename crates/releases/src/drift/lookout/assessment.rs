@@ -14,6 +14,7 @@ use super::kind_watches::Glance;
 use super::releases::{KindName, Named, Object, Release, key};
 use super::rulebook::Rulebook;
 use super::{Inner, Lookout, Watch};
+use crate::causes::CLAIM;
 use crate::health;
 use objects::key::ObjectKey;
 
@@ -149,7 +150,7 @@ impl Watch {
 
     /// Whether a look has shown that a claim is well.
     fn is_pardoned(&self, name: &str, revision: u32, (kind, object): (&KindName, &Named), sentence: &str) -> bool {
-        kind.kind == "PersistentVolumeClaim" && {
+        kind.kind == CLAIM && {
             let key = key(&(kind.clone(), object.clone()));
             self.causes.is_pardoned(name, &key, &(revision, sentence.to_owned()))
         }

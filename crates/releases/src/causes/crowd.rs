@@ -1,0 +1,128 @@
+//! Why several objects in one namespace are not healthy: the namespace is read once, and not once for each of them.
+//!
+//! Must never tell the causes from a list that is cut: then nothing is told here, and each object is asked for alone.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use addon_core::failure::Failure;
+use health_core::why::{Around, why, witnesses};
+use jiff::Timestamp;
+use kube_access::Cluster;
+use kube_access::error::RequestError;
+use objects::key::ObjectKey;
+use serde_json::Value;
+
+use super::{Asking, Learned, MOST, is_explained, selector_of};
+
+/// The smallest number of objects for which a namespace is read as a whole.
+pub(crate) const CROWD: usize = 3;
+/// The largest number of objects of a kind that are read.
+const MOST_OF_NAMESPACE: u32 = 500;
+/// The largest number of logs that are read.
+const MOST_LOGS: usize = 4;
+
+/// Looks for the causes for which objects of one namespace are not healthy. None if the namespace is too full for that.
+pub(crate) async fn of_all(
+    cluster: &Cluster,
+    keys: &[ObjectKey],
+) -> Result<Option<BTreeMap<ObjectKey, Learned>>, Failure> {
+    let Some(first) = keys.first() else { return Ok(None) };
+    match Asking::of(cluster, first).causes(keys).await {
+        Err(error) if error.is_forbidden() || error.is_not_found() => Ok(None),
+        found => Ok(found?),
+    }
+}
+
+impl Asking<'_> {
+    async fn causes(&self, keys: &[ObjectKey]) -> Result<Option<BTreeMap<ObjectKey, Learned>>, RequestError> {
+        let mut workloads = BTreeMap::new();
+        let kinds: BTreeSet<_> = keys
+            .iter()
+            .map(|key| (key.api_version.as_str(), key.kind.as_str()))
+            .collect();
+        for (api_version, kind) in kinds
+            .iter()
+            .filter(|(api_version, kind)| is_explained(api_version, kind))
+        {
+            let Some(found) = self.whole(api_version, kind).await? else {
+                return Ok(None);
+            };
+            workloads.extend(found.into_iter().map(|object| ((*kind, name_of(&object)), object)));
+        }
+        let (pods, events) = (self.whole("v1", "Pod").await?, self.whole("v1", "Event").await?);
+        let (Some(pods), Some(events)) = (pods, events) else {
+            return Ok(None);
+        };
+        let replica_sets = if kinds.contains(&("apps/v1", "Deployment")) {
+            let Some(found) = self.whole("apps/v1", "ReplicaSet").await? else {
+                return Ok(None);
+            };
+            found
+        } else {
+            Vec::new()
+        };
+        let mut learned = BTreeMap::new();
+        let mut logs = MOST_LOGS;
+        for key in keys {
+            let cause = match workloads.get(&(key.kind.as_str(), key.name.clone())) {
+                Some(workload) => {
+                    let of = |all: &[Value]| selected(workload, all);
+                    let (pods, sets) = (of(&pods), of(&replica_sets));
+                    self.told(workload, &pods, &sets, &events, &mut logs).await
+                }
+                None => Learned::Nothing,
+            };
+            learned.insert(key.clone(), cause);
+        }
+        Ok(Some(learned))
+    }
+
+    async fn told(
+        &self,
+        workload: &Value,
+        pods: &[Value],
+        replica_sets: &[Value],
+        events: &[Value],
+        logs: &mut usize,
+    ) -> Learned {
+        let now = Timestamp::now();
+        let mut around = Around {
+            replica_sets,
+            pods,
+            events,
+            ..Around::default()
+        };
+        let words = witnesses(workload, &around, now).last_words;
+        if let Some(words) = words.filter(|_| *logs > 0) {
+            *logs -= 1;
+            around.last_lines = self.last_line(words).await;
+        }
+        why(workload, &around, now).map_or(Learned::Nothing, Learned::Cause)
+    }
+
+    /// All objects of a kind in the namespace; none if there are too many.
+    async fn whole(&self, api_version: &str, kind: &str) -> Result<Option<Vec<Value>>, RequestError> {
+        let (found, is_cut) = self.page(api_version, kind, MOST_OF_NAMESPACE).await?;
+        Ok((!is_cut).then_some(found))
+    }
+}
+
+fn name_of(object: &Value) -> String {
+    object["metadata"]["name"].as_str().unwrap_or_default().to_owned()
+}
+
+/// The objects that the selector of a workload selects, as many as a look at it alone reads.
+fn selected(workload: &Value, all: &[Value]) -> Vec<Value> {
+    if selector_of(workload).is_none() {
+        return Vec::new();
+    }
+    let Some(wanted) = workload["spec"]["selector"]["matchLabels"].as_object() else {
+        return Vec::new();
+    };
+    let fits = |object: &&Value| {
+        wanted
+            .iter()
+            .all(|(key, value)| object["metadata"]["labels"][key] == *value)
+    };
+    all.iter().filter(fits).take(MOST as usize).cloned().collect()
+}
