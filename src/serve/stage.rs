@@ -158,6 +158,7 @@ pub(super) fn module(name: &str, enabled: bool) -> ModuleReport {
         in_maintenance: false,
         after: Vec::new(),
         config_problems: Vec::new(),
+        config_digest: None,
         health: addon_core::operator::health::Health::Healthy,
         unhealthy: None,
         unhealthy_for: None,

@@ -22,6 +22,7 @@ use super::cx::Cx;
 use super::effect::Notice;
 use super::modules::Modules;
 use super::provenance::{Made, means_the_same};
+use crate::digest::Digest;
 use crate::failure::{Class, Failure};
 use crate::values::Store;
 use crate::values::section::{ConfigDocument, Entry, Maintenance, Section};
@@ -164,6 +165,11 @@ impl Config {
     /// The text in the cluster under a key.
     pub(super) fn raw(&self, key: &str) -> Option<&String> {
         self.raw.get(key)
+    }
+
+    /// A digest of the applied text of a key.
+    pub(super) fn digest(&self, key: &str) -> Option<Digest> {
+        self.good.get(key).map(|text| Digest::of_bytes(text.as_bytes()))
     }
 
     /// Texts that were checked against the schemas of this life and are good, by key.

@@ -236,6 +236,9 @@ pub struct ModuleReport {
     pub after: Vec<String>,
     /// The errors in the module's keys of the ConfigMap. The last good texts stay applied.
     pub config_problems: Vec<String>,
+    /// The md5 sum of the module's section in the ConfigMap, as it is applied.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub config_digest: Option<String>,
     /// The health of the objects of the module's release.
     pub health: Health,
     /// The sentence about the object for which the module is not healthy.

@@ -51,6 +51,7 @@ impl Survey<'_> {
             in_maintenance: self.of.config.maintenance(name) == Maintenance::NoResourceReconciliation,
             after: modules_awaited(self, unit),
             config_problems: self.config_problems(name),
+            config_digest: self.of.config.digest(&name.values_key()).map(String::from),
             health: self.health_of(unit),
             unhealthy: self.of.healths.sentence(name).map(str::to_owned),
             unhealthy_for: self.unhealthy_for(unit),
