@@ -280,16 +280,21 @@ fn refused_upgrade(stage: &Stage, operator: &Running) {
 }
 
 /// Rights that are needed only in situations that this test does not create: a repeated Event; a leader in another pod
-/// whose end is detected; and Services with selectors.
-const IDLE: [&str; 10] = [
+/// whose end is detected; Services with selectors; webhooks of modules; the object of a module that is gone. The first apply of an object
+/// is recorded as a patch.
+const IDLE: [&str; 14] = [
     "/endpoints create",
     "/endpoints get",
     "/endpoints patch",
     "/pods get",
     "/pods watch",
+    "addon-operator.io/modules create",
+    "addon-operator.io/modules delete",
+    "addon-operator.io/operators create",
     "discovery.k8s.io/endpointslices create",
     "discovery.k8s.io/endpointslices delete",
     "discovery.k8s.io/endpointslices patch",
+    "discovery.k8s.io/endpointslices watch",
     "events.k8s.io/events get",
     "events.k8s.io/events patch",
 ];
