@@ -14,6 +14,7 @@ mod reviews;
 mod shared;
 mod signals;
 mod start;
+mod status_objects;
 pub mod switch;
 mod watching;
 
@@ -161,8 +162,8 @@ async fn build(
     let (monitors, lookout) = watches(&cluster, &kinds, looking, &outside, parts);
     let config_map = watching::config_map(settings, &cluster, &monitors, &outside, trouble);
     let notices = notices(settings, &cluster, &outside, parts);
-    let (judges, judged) = mpsc::unbounded_channel();
-    let hands = Hands::new(&monitors, replies, Editions::new(catalogue.clone()), judges);
+    let (editions, (judges, judged)) = (Editions::new(catalogue.clone()), mpsc::unbounded_channel());
+    let hands = Hands::new(&monitors, replies, editions, judges, &outside.stirred);
     let ground = Arc::new(Ground {
         environment: start::hook_environment(settings, environment, &cluster),
         cluster,
@@ -240,7 +241,8 @@ fn offer(
     reloading::offer(settings, environment, tools, editions, outside)
 }
 
-/// The receivers of notices. With modules they include Kubernetes Events, unless a setting switches these off.
+/// The receivers of notices. With modules they include Kubernetes Events, and the state of modules becomes objects, unless settings switch
+/// these off.
 fn notices(settings: &Settings, cluster: &Cluster, outside: &Outside, parts: &mut Parts) -> Notices {
     let Outside { meters, secrets, .. } = outside;
     let notices = |config_map: String| {
@@ -250,6 +252,9 @@ fn notices(settings: &Settings, cluster: &Cluster, outside: &Outside, parts: &mu
     let Work::Modules(modules) = &settings.work else {
         return notices(String::new());
     };
+    if modules.has_status_objects {
+        status_objects::start(settings, cluster, outside, parts);
+    }
     let notices = notices(modules.config_map.clone());
     match modules.events {
         Events::Left => notices,

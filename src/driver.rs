@@ -23,7 +23,7 @@ use parts::clock::Clock;
 use report::last_words;
 use sources::Judged;
 use telling::notices::Notices;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
@@ -42,6 +42,8 @@ pub struct Hands {
     pub editions: Editions,
     /// Passes on judgements on files that came from sources.
     pub judged: mpsc::UnboundedSender<Judged>,
+    /// Tells that the state of the operator may have changed.
+    pub stirred: watch::Sender<()>,
 }
 
 impl Hands {
@@ -51,12 +53,14 @@ impl Hands {
         replies: Replies<Reply>,
         editions: Editions,
         judged: mpsc::UnboundedSender<Judged>,
+        stirred: &watch::Sender<()>,
     ) -> Self {
         Self {
             monitors: monitors.clone(),
             replies,
             editions,
             judged,
+            stirred: stirred.clone(),
         }
     }
 }
@@ -142,6 +146,7 @@ where
         let began = Instant::now();
         self.operator.handle(self.clock.now(), event);
         let decided_in = began.elapsed();
+        self.hands.stirred.send_replace(());
         while let Some(effect) = self.operator.poll_effect() {
             match effect {
                 Effect::StartJob(job) => self.start(job),

@@ -33,6 +33,7 @@ mod bad_input {
     mod secrets;
     mod sources;
     mod stage;
+    mod status_objects;
     mod values_files;
     mod vandals;
     mod waits;

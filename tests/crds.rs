@@ -26,6 +26,8 @@ mod refused;
 #[path = "bad_input/stage.rs"]
 #[expect(dead_code, reason = "most of it is about bad input")]
 mod stage;
+#[path = "crds/status_objects.rs"]
+mod status_objects;
 #[path = "cluster/tools.rs"]
 mod tools;
 #[path = "crds/trial.rs"]

@@ -46,6 +46,8 @@ pub(super) struct Outside {
     pub(super) secrets: Secrets,
     pub(super) spools: Spools,
     pub(super) standing: watch::Sender<ActingRole>,
+    /// The news that the state of the operator may have changed.
+    pub(super) stirred: watch::Sender<()>,
     /// The means of the code that follows the channel.
     pub(super) channel: channel::Outside,
 }
@@ -75,6 +77,7 @@ impl Outside {
             spools: log.spools.clone(),
             channel: channel::Outside::new(doors, meters, &standing),
             standing,
+            stirred: watch::Sender::default(),
         }
     }
 

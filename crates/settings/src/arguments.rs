@@ -61,6 +61,12 @@ pub struct StartArgs {
     #[arg(help_heading = "Cluster")]
     pub events: Option<String>,
 
+    /// Write a Module object for each module and an Operator object, if the cluster has these kinds [env:
+    /// ADDON_OPERATOR_STATUS_OBJECTS] [default: true]
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", require_equals = true)]
+    #[arg(help_heading = "Cluster")]
+    pub status_objects: Option<String>,
+
     /// Revisions kept per release, 0 for all [env: HELM_HISTORY_MAX] [default: 10]
     #[arg(long, value_name = "NUMBER", help_heading = "Helm")]
     pub helm_history_max: Option<String>,

@@ -147,6 +147,8 @@ pub struct ModuleSettings {
     pub extenders: Extenders,
     pub config_map: String,
     pub events: Events,
+    /// Whether the state of modules is written into objects of the cluster.
+    pub has_status_objects: bool,
     pub helm: HelmSettings,
     pub channel: Box<ChannelSettings>,
     /// Which drift of releases is reverted, unless a module sets it itself.

@@ -128,6 +128,7 @@ fn without_a_word_everything_has_its_default() {
                 notify_token: None,
             }),
             events: Events::Told,
+            has_status_objects: true,
             drift: Restoring::Absent,
             extra_labels: BTreeMap::from([("heritage".to_owned(), "addon-operator".to_owned())]),
             crd_filters: vec!["doc-".to_owned(), "_".to_owned()],

@@ -53,6 +53,7 @@ impl Words<'_> {
             extenders: self.extenders()?,
             config_map: self.config_map()?,
             events: self.events()?,
+            has_status_objects: self.has_status_objects()?,
             helm: self.helm()?,
             channel: self.channel()?,
             drift: self.drift()?,
@@ -152,6 +153,12 @@ impl Words<'_> {
         } else {
             Events::Left
         })
+    }
+
+    fn has_status_objects(&self) -> Checked<bool> {
+        let value = self.args.status_objects.as_ref();
+        let said = self.said("--status-objects", value, &["ADDON_OPERATOR_STATUS_OBJECTS"])?;
+        said.flag_or(true)
     }
 
     pub(super) fn kube(&self) -> Checked<KubeSettings> {

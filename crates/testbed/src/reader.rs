@@ -49,7 +49,7 @@ pub enum Only<'a> {
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The API path of each kind that tests read, by kubectl's name for it.
-const KINDS: [(&str, &str, &str); 20] = [
+const KINDS: [(&str, &str, &str); 22] = [
     (
         "aerospikecluster",
         "aerospikeclusters",
@@ -64,6 +64,8 @@ const KINDS: [(&str, &str, &str); 20] = [
     ("event", "events", "/api/v1"),
     ("job", "jobs", "/apis/batch/v1"),
     ("lease", "leases", "/apis/coordination.k8s.io/v1"),
+    ("module", "modules", "/apis/addon-operator.io/v1"),
+    ("operator", "operators", "/apis/addon-operator.io/v1"),
     ("persistentvolumeclaim", "persistentvolumeclaims", "/api/v1"),
     ("pod", "pods", "/api/v1"),
     ("poddisruptionbudget", "poddisruptionbudgets", "/apis/policy/v1"),

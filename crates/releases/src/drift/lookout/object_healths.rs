@@ -37,7 +37,36 @@ pub struct ObjectHealth {
     pub sentence: String,
 }
 
+/// The revision of a release, and how many objects it has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Census {
+    /// The revision.
+    pub revision: u32,
+    /// The number of its objects.
+    pub objects: u32,
+    /// The number of those that do not work, up to 200 for all releases together.
+    pub unhealthy: u32,
+}
+
 impl Lookout {
+    /// The counts of each release whose objects are known.
+    pub async fn census(&self) -> BTreeMap<String, Census> {
+        let unhealthy = self.unhealthy().await;
+        let releases = self.0.releases();
+        let counted = releases.iter().filter_map(|(name, release)| {
+            let (revision, objects) = release.installed()?;
+            let ailing = unhealthy.iter().filter(|object| object.release == *name);
+            let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+            let census = Census {
+                revision,
+                objects: count(objects.count()),
+                unhealthy: count(ailing.count()),
+            };
+            Some((name.clone(), census))
+        });
+        counted.collect()
+    }
+
     /// The watched objects of each release, as `namespace/Kind/name`.
     pub fn objects(&self) -> BTreeMap<String, Vec<String>> {
         let namespace = self.0.cluster.namespace();

@@ -1,0 +1,143 @@
+use addon_core::operator::query::FailingTask;
+
+use super::*;
+
+fn report(state: &str, health: Health) -> ModuleReport {
+    ModuleReport {
+        name: "web".to_owned(),
+        order: 10,
+        enabled: true,
+        decided: true,
+        enabled_by: String::new(),
+        state: state.to_owned(),
+        waits_for: String::new(),
+        error: None,
+        hints: Vec::new(),
+        remarks: Vec::new(),
+        failures: 0,
+        fails: false,
+        late: false,
+        depends_on: Vec::new(),
+        failing: Vec::new(),
+        needs: None,
+        upgrade_held: false,
+        in_maintenance: false,
+        after: Vec::new(),
+        config_problems: Vec::new(),
+        config_digest: None,
+        health,
+        unhealthy: None,
+        unhealthy_for: None,
+    }
+}
+
+/// The conditions as `Type=Status:Reason`.
+fn told(report: &ModuleReport) -> Vec<String> {
+    let sheet = ModuleSheet::of(report, Facts::default(), Timestamp::UNIX_EPOCH);
+    let conditions = sheet.conditions.iter();
+    conditions
+        .map(|condition| format!("{}={:?}:{}", condition.kind, condition.status, condition.reason))
+        .collect()
+}
+
+#[test]
+fn a_module_is_ready_once_it_is_installed_and_its_objects_work() {
+    let healthy = report("Ready", Health::Healthy);
+    assert_eq!(told(&healthy), ["Ready=True:Healthy", "Healthy=True:Healthy"]);
+    let unknown = report("Ready", Health::Unknown);
+    assert_eq!(told(&unknown), ["Ready=True:Installed"]);
+    let rolling = report("Ready", Health::RollingOut);
+    let expected = [
+        "Ready=False:RollingOut",
+        "Reconciling=True:RollingOut",
+        "Healthy=Unknown:RollingOut",
+    ];
+    assert_eq!(told(&rolling), expected);
+    let unhealthy = report("Ready", Health::Unhealthy);
+    let expected = [
+        "Ready=False:Unhealthy",
+        "Stalled=True:Unhealthy",
+        "Healthy=False:Unhealthy",
+    ];
+    assert_eq!(told(&unhealthy), expected);
+    let releasing = report("Releasing", Health::Healthy);
+    let expected = [
+        "Ready=False:Releasing",
+        "Reconciling=True:Releasing",
+        "Healthy=True:Healthy",
+    ];
+    assert_eq!(told(&releasing), expected);
+}
+
+#[test]
+fn a_failure_is_stalled_with_the_time_of_the_next_try() {
+    let mut failed = report("Releasing", Health::Unknown);
+    failed.fails = true;
+    failed.failures = 3;
+    failed.error = Some("helm says no".to_owned());
+    failed.hints = vec!["ask it again".to_owned()];
+    failed.waits_for = "the next try in 7s, after 3 failures: helm says no".to_owned();
+    let retry = |seconds| FailingTask {
+        queue: "main".to_owned(),
+        task: "ModuleRun",
+        hook: String::new(),
+        failures: 3,
+        error: String::new(),
+        retry_in: seconds,
+    };
+    failed.failing = vec![retry(None), retry(Some(7))];
+    assert_eq!(told(&failed), ["Ready=False:Failed", "Stalled=True:Failed"]);
+    let sheet = ModuleSheet::of(&failed, Facts::default(), Timestamp::UNIX_EPOCH);
+    // It would change each second.
+    assert_eq!(sheet.waits_for, "");
+    let expected = Failure {
+        message: "helm says no".to_owned(),
+        hint: "ask it again".to_owned(),
+        times: 3,
+        next_try: Some(Timestamp::from_second(7).unwrap()),
+    };
+    assert_eq!(sheet.failure, Some(expected));
+}
+
+#[test]
+fn a_disabled_module_is_not_waited_for() {
+    let mut off = report("Disabled", Health::Unknown);
+    off.enabled = false;
+    assert_eq!(told(&off), [""; 0]);
+    off.state = "Deleting".to_owned();
+    assert_eq!(told(&off), ["Reconciling=True:Deleting"]);
+}
+
+#[test]
+fn holds_drift_and_maintenance_are_told_beside_the_rest() {
+    let mut held = report("UpgradeHeld", Health::Healthy);
+    held.in_maintenance = true;
+    let expected = [
+        "Ready=False:UpgradeHeld",
+        "Stalled=True:UpgradeHeld",
+        "Healthy=True:Healthy",
+        "Held=True:UpgradeHeld",
+        "Maintenance=True:InConfigMap",
+    ];
+    assert_eq!(told(&held), expected);
+    let drift = vec!["ConfigMap page: data.text is left to kubectl".to_owned()];
+    let facts = Facts {
+        drift,
+        ..Facts::default()
+    };
+    let sheet = ModuleSheet::of(&report("Ready", Health::Healthy), facts, Timestamp::UNIX_EPOCH);
+    let last = sheet.conditions.last().unwrap();
+    assert_eq!(
+        (last.kind.as_str(), last.message.as_str()),
+        ("Drifted", "ConfigMap page: data.text is left to kubectl")
+    );
+}
+
+#[test]
+fn long_texts_are_cut_at_a_character() {
+    let mut failed = report("Releasing", Health::Unknown);
+    failed.fails = true;
+    failed.error = Some("ä".repeat(1_000));
+    let sheet = ModuleSheet::of(&failed, Facts::default(), Timestamp::UNIX_EPOCH);
+    assert_eq!(sheet.failure.unwrap().message.len(), 1_024);
+}
