@@ -141,3 +141,45 @@ fn long_texts_are_cut_at_a_character() {
     let sheet = ModuleSheet::of(&failed, Facts::default(), Timestamp::UNIX_EPOCH);
     assert_eq!(sheet.failure.unwrap().message.len(), 1_024);
 }
+
+/// The objects that were given to kstatus itself, and its answers: `crates/health-core/tests/oracles/kstatus`.
+const ASKED: &str = include_str!("../../../health-core/tests/oracles/kstatus/objects.jsonl");
+const TOLD: &str = include_str!("../../../health-core/tests/oracles/kstatus.jsonl");
+
+/// The part of the line with this case.
+fn of_case(lines: &str, case: &str, part: &str) -> serde_json::Value {
+    let lines = lines
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+    let mut found = lines.filter(|line| line["case"] == case);
+    found.next().unwrap_or_default()[part].take()
+}
+
+#[test]
+fn kstatus_judges_modules_as_people_do() {
+    let mut off = report("Disabled", Health::Unknown);
+    off.enabled = false;
+    let mut failed = report("Releasing", Health::Healthy);
+    (failed.fails, failed.error) = (true, Some("helm says no".to_owned()));
+    let cases = [
+        ("module ready", report("Ready", Health::Healthy), "Current"),
+        ("module without health", report("Ready", Health::Unknown), "Current"),
+        ("module off", off, "Current"),
+        ("module releasing", report("Releasing", Health::Healthy), "InProgress"),
+        ("module rolling out", report("Ready", Health::RollingOut), "InProgress"),
+        ("module unhealthy", report("Ready", Health::Unhealthy), "Failed"),
+        ("module failed", failed, "Failed"),
+        ("module held", report("UpgradeHeld", Health::Healthy), "Failed"),
+    ];
+    for (case, report, _) in &cases {
+        let sheet = ModuleSheet::of(report, Facts::default(), Timestamp::UNIX_EPOCH);
+        let object = serde_json::json!({
+            "apiVersion": "addon-operator.io/v1", "kind": "Module",
+            "metadata": {"name": "web", "generation": 1}, "status": sheet,
+        });
+        assert_eq!(object, of_case(ASKED, case, "object"), "{case}: {object}");
+    }
+    for (case, _, expected) in cases {
+        assert_eq!(of_case(TOLD, case, "status"), expected, "{case}");
+    }
+}
