@@ -4,6 +4,7 @@
 //! some of these objects: then it tells what the others say.
 
 pub(crate) mod crowd;
+mod pruned;
 
 use std::collections::BTreeMap;
 
@@ -18,6 +19,8 @@ use kube_access::Cluster;
 use kube_access::error::RequestError;
 use objects::key::ObjectKey;
 use serde_json::{Map, Value, json};
+
+use pruned::Pruned;
 
 /// The largest number of pods, ReplicaSets or Events that a look reads.
 const MOST: u32 = 30;
@@ -180,11 +183,12 @@ impl<'a> Asking<'a> {
             .list(params)
             .expect("the parameters of a list are plain");
         let client = self.cluster.client();
-        let asked = client.request::<ObjectList<Value>>(request);
+        let asked = client.request::<ObjectList<Pruned>>(request);
         match self.cluster.ask(self.attempt("list", kind, ""), asked).await {
             Ok(found) => {
                 let is_cut = found.metadata.continue_.is_some_and(|rest| !rest.is_empty());
-                Ok((found.items, is_cut))
+                let items = found.items.into_iter().map(|Pruned(item)| item);
+                Ok((items.collect(), is_cut))
             }
             Err(error) if error.is_forbidden() => Ok((Vec::new(), false)),
             Err(error) => Err(error),

@@ -17,7 +17,7 @@ use super::{Asking, Learned, MOST, is_explained, selector_of};
 /// The smallest number of objects for which a namespace is read as a whole.
 pub(crate) const CROWD: usize = 3;
 /// The largest number of objects of a kind that are read.
-const MOST_OF_NAMESPACE: u32 = 500;
+const MOST_OF_NAMESPACE: u32 = 300;
 /// The largest number of logs that are read.
 const MOST_LOGS: usize = 4;
 
