@@ -14,6 +14,7 @@ mod hooks;
 mod module;
 mod post_renderer;
 mod queue;
+mod suspend;
 mod switch;
 
 use std::io::{self, Write};

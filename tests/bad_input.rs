@@ -34,6 +34,7 @@ mod bad_input {
     mod sources;
     mod stage;
     mod status_objects;
+    mod suspended;
     mod values_files;
     mod vandals;
     mod waits;

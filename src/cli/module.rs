@@ -23,6 +23,7 @@ use releases::command::upgrade::Upgrade;
 use sources::command::Source;
 
 use super::failure::Refusal;
+use super::suspend::Suspend;
 use super::switch::{Switch, Way};
 
 #[derive(Debug, Args)]
@@ -88,6 +89,10 @@ enum Deed {
     Enable(Switch),
     /// Switch a module off in the ConfigMap, after a list of the objects that this deletes
     Disable(Switch),
+    /// Leave the objects of a module to people: the operator neither changes nor restores them until `resume`
+    Suspend(Suspend),
+    /// Have the operator maintain the objects of a module again
+    Resume(Suspend),
     /// Show the reason for which an upgrade is held, or let it delete or replace objects
     Upgrade(Upgrade),
     /// Show and repair helm's records of a module's release
@@ -175,6 +180,8 @@ impl Module {
         let question = match command {
             ModuleCommand::Act(Deed::Enable(switch)) => return switch.run(Way::On, &target, caller),
             ModuleCommand::Act(Deed::Disable(switch)) => return switch.run(Way::Off, &target, caller),
+            ModuleCommand::Act(Deed::Suspend(suspend)) => return suspend.run(false, &target, caller),
+            ModuleCommand::Act(Deed::Resume(suspend)) => return suspend.run(true, &target, caller),
             ModuleCommand::Act(Deed::Upgrade(upgrade)) => return upgrade.run(&target, caller),
             ModuleCommand::Act(Deed::Release(release)) => return release.run(&target, caller),
             ModuleCommand::Act(Deed::Source(source)) => return source.run(&target, output, caller),
