@@ -166,8 +166,8 @@ fn refusals(image: &str, places: &Places<'_>) -> Vec<Case> {
     let huge = Pods::of("huge", image, STAYS).with(json!({ "resources": { "requests": { "cpu": "1000" } } }));
     let told = [
         "Deployment huge: 0 of 1 pods are available; huge-",
-        ": the pod cannot be scheduled: 0/2 nodes are available: ",
-        "1 Insufficient cpu",
+        ": the pod cannot be scheduled: 0/3 nodes are available: ",
+        "2 Insufficient cpu",
     ];
     let placed = edited("huge", Sign::Unplaced, huge.deployment(), good("huge", image), &told);
     let obeys = json!({
