@@ -20,10 +20,10 @@ fi
 account=/var/run/secrets/kubernetes.io/serviceaccount
 if command -v kubectl >/dev/null; then
   # Not --request-timeout: with it kubectl does not use the pod's own service account.
-  version=$(timeout 10 kubectl get --raw /version)
+  version=$(timeout 30 kubectl get --raw /version)
 elif command -v curl >/dev/null && [[ -n ${KUBERNETES_SERVICE_HOST-} && -r $account/token ]]; then
   # The token goes through a file descriptor: arguments are visible to every process of the machine.
-  version=$(curl --silent --show-error --fail --max-time 10 --cacert "$account/ca.crt" \
+  version=$(curl --silent --show-error --fail --max-time 30 --cacert "$account/ca.crt" \
     --config <(printf 'header = "Authorization: Bearer %s"\n' "$(<"$account/token")") \
     "https://$KUBERNETES_SERVICE_HOST:${KUBERNETES_SERVICE_PORT:-443}/version")
 else
