@@ -166,12 +166,7 @@ impl<'a> Asking<'a> {
         Ok(self.listed(api_version, kind, &params).await?.0)
     }
 
-    /// The first objects of a kind in the namespace, and whether there are more.
-    async fn page(&self, api_version: &str, kind: &str, limit: u32) -> Result<(Vec<Value>, bool), RequestError> {
-        let params = ListParams::default().limit(limit);
-        self.listed(api_version, kind, &params).await
-    }
-
+    /// The objects of a kind, and whether there are more of them.
     async fn listed(
         &self,
         api_version: &str,

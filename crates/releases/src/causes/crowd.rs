@@ -1,18 +1,19 @@
 //! Why several objects in one namespace are not healthy: the namespace is read once, and not once for each of them.
 //!
-//! Must never tell the causes from a list that is cut: then nothing is told here, and each object is asked for alone.
+//! Must never take a list that is cut for the whole: then objects whose cause is not found are asked for alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use addon_core::failure::Failure;
 use health_core::why::{Around, why, witnesses};
 use jiff::Timestamp;
+use kube::api::ListParams;
 use kube_access::Cluster;
 use kube_access::error::RequestError;
 use objects::key::ObjectKey;
 use serde_json::Value;
 
-use super::{Asking, Learned, MOST, is_explained, selector_of};
+use super::{Asking, Learned, MOST, OF_CLAIMS, is_explained, selector_of, waits_for_claims};
 
 /// The smallest number of objects for which a namespace is read as a whole.
 pub(crate) const CROWD: usize = 3;
@@ -49,8 +50,7 @@ impl Asking<'_> {
             };
             workloads.extend(found.into_iter().map(|object| ((*kind, name_of(&object)), object)));
         }
-        let (pods, events) = (self.whole("v1", "Pod").await?, self.whole("v1", "Event").await?);
-        let (Some(pods), Some(events)) = (pods, events) else {
+        let Some(pods) = self.whole("v1", "Pod").await? else {
             return Ok(None);
         };
         let replica_sets = if kinds.contains(&("apps/v1", "Deployment")) {
@@ -61,18 +61,20 @@ impl Asking<'_> {
         } else {
             Vec::new()
         };
+        let (events, are_all) = self.warnings(&pods).await?;
         let mut learned = BTreeMap::new();
         let mut logs = MOST_LOGS;
         for key in keys {
-            let cause = match workloads.get(&(key.kind.as_str(), key.name.clone())) {
-                Some(workload) => {
-                    let of = |all: &[Value]| selected(workload, all);
-                    let (pods, sets) = (of(&pods), of(&replica_sets));
-                    self.told(workload, &pods, &sets, &events, &mut logs).await
-                }
-                None => Learned::Nothing,
+            let Some(workload) = workloads.get(&(key.kind.as_str(), key.name.clone())) else {
+                learned.insert(key.clone(), Learned::Nothing);
+                continue;
             };
-            learned.insert(key.clone(), cause);
+            let of = |all: &[Value]| selected(workload, all);
+            let (pods, sets) = (of(&pods), of(&replica_sets));
+            let cause = self.told(workload, &pods, &sets, &events, &mut logs).await;
+            if are_all || cause != Learned::Nothing {
+                learned.insert(key.clone(), cause);
+            }
         }
         Ok(Some(learned))
     }
@@ -100,9 +102,23 @@ impl Asking<'_> {
         why(workload, &around, now).map_or(Learned::Nothing, Learned::Cause)
     }
 
+    /// The warnings of the namespace, with all Events about claims if a pod waits for one; and whether these are all. Other
+    /// Events are many, and nearly always tell of what goes well.
+    async fn warnings(&self, pods: &[Value]) -> Result<(Vec<Value>, bool), RequestError> {
+        let asked = |fields: &str| ListParams::default().fields(fields).limit(MOST_OF_NAMESPACE);
+        let (mut events, mut is_cut) = self.listed("v1", "Event", &asked("type=Warning")).await?;
+        if pods.iter().any(waits_for_claims) {
+            let (of_claims, are_cut) = self.listed("v1", "Event", &asked(OF_CLAIMS)).await?;
+            events.extend(of_claims);
+            is_cut |= are_cut;
+        }
+        Ok((events, !is_cut))
+    }
+
     /// All objects of a kind in the namespace; none if there are too many.
     async fn whole(&self, api_version: &str, kind: &str) -> Result<Option<Vec<Value>>, RequestError> {
-        let (found, is_cut) = self.page(api_version, kind, MOST_OF_NAMESPACE).await?;
+        let params = ListParams::default().limit(MOST_OF_NAMESPACE);
+        let (found, is_cut) = self.listed(api_version, kind, &params).await?;
         Ok((!is_cut).then_some(found))
     }
 }
