@@ -17,7 +17,7 @@ use super::{Errand, RELEASES, Watch};
 
 /// The shortest time between two looks at releases. Changes that arrive meanwhile are judged together, so that thousands of them cost
 /// few looks; a change after a quiet time is judged at once.
-const GATHERS: Duration = Duration::from_millis(20);
+const GATHERS: Duration = Duration::from_millis(10);
 
 impl Watch {
     /// Waits for something to do. The last look was at this time.
