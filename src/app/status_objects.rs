@@ -27,6 +27,8 @@ use tokio::time::sleep;
 
 use super::shared::Outside;
 
+/// The time after an event in which others may follow. It keeps the composition out of the way of what the event has set off.
+const LAG: Duration = Duration::from_millis(200);
 /// The shortest time between two compositions.
 const PAUSE: Duration = Duration::from_secs(1);
 /// The name of the object of the operator.
@@ -69,6 +71,8 @@ impl Composer {
                 // The loop has ended, and the other parts will end soon.
                 return pending().await;
             }
+            sleep(LAG).await;
+            stirred.mark_unchanged();
             let leads = *self.standing.borrow() == ActingRole::Leads;
             if leads && let Ok(sheets) = self.compose(Timestamp::now()).await {
                 composed.send_if_modified(|last| {

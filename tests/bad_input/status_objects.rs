@@ -8,7 +8,7 @@ fn a_cluster_without_the_kinds_of_status_objects_is_told_once() {
     let stage = Stage::build("kindless");
     let operator = stage.start();
     operator.wait_for(&[CONVERGED]);
-    let said = operator.wait_for(&["Status objects cannot be written"]);
+    let said = operator.wait_for(&["Status objects are not written"]);
     assert!(said.contains("apply the CRDs of the chart"), "{said}");
     stage.assert_installed(&["good", "victim"]);
     operator.stop();
@@ -25,7 +25,7 @@ fn an_account_without_the_right_to_status_objects_is_told_once_and_a_flag_ends_a
     let (mut stage, proxy, _server) = behind_liar("rightless");
     proxy.lie(Some(forbids_status_objects));
     let operator = stage.start();
-    let said = operator.wait_for(&["Status objects cannot be written"]);
+    let said = operator.wait_for(&["Status objects are not written"]);
     assert!(said.contains("grant the rights"), "{said}");
     operator.wait_for(&[CONVERGED]);
     assert_eq!(operator.records(&["Status objects"]).len(), 1);

@@ -1,6 +1,6 @@
 //! The writer: sends what the ledger finds due, one request at a time.
 //!
-//! No part of the operator waits for it. Without the kinds or the rights it says so once, and tries again after a long pause.
+//! No part of the operator waits for it. Without the kinds or the rights the log says so once, and the next try comes after a long pause.
 
 use std::collections::BTreeMap;
 use std::future::pending;
@@ -118,18 +118,29 @@ impl Writer {
 
     /// Logs the first failure after a success, and returns the time of the next request.
     fn failed(&mut self, error: &RequestError) -> Instant {
-        let cannot = error.is_forbidden() || error.is_not_found();
-        if !std::mem::replace(&mut self.has_complained, true) {
-            let hint = if error.is_forbidden() {
-                "grant the rights of the chart's role, or switch status objects off: --status-objects=false"
-            } else if error.is_not_found() {
-                "apply the CRDs of the chart, or switch status objects off: --status-objects=false"
-            } else {
-                "they are written once the API server takes them"
-            };
-            warn!(error = %error, hint, "Status objects cannot be written");
-        }
-        Instant::now() + if cannot { REFUSED } else { AGAIN }
+        let is_news = !std::mem::replace(&mut self.has_complained, true);
+        let pause = if error.is_not_found() {
+            let hint = "apply the CRDs of the chart, or switch status objects off: --status-objects=false";
+            if is_news {
+                info!(
+                    hint,
+                    "Status objects are not written: the cluster does not serve their kinds"
+                );
+            }
+            REFUSED
+        } else if error.is_forbidden() {
+            let hint = "grant the rights of the chart's role, or switch status objects off: --status-objects=false";
+            if is_news {
+                warn!(error = %error, hint, "Status objects are not written");
+            }
+            REFUSED
+        } else {
+            if is_news {
+                warn!(error = %error, "Status objects are not written until the API server takes them");
+            }
+            AGAIN
+        };
+        Instant::now() + pause
     }
 
     async fn send(&self, write: &Write) -> Result<(), RequestError> {
