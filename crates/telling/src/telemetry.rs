@@ -36,7 +36,7 @@ pub const MEMBERS: &str = "record.members";
 pub const LOGGER: &str = "record.logger";
 
 /// The program's own crates that log; all other records come from libraries.
-const OURS: [&str; 19] = [
+const OURS: [&str; 20] = [
     "addon_operator",
     "channel",
     "child",
@@ -52,6 +52,7 @@ const OURS: [&str; 19] = [
     "releases",
     "saved_state",
     "sources",
+    "status_objects",
     "telling",
     "traces",
     "watches",
