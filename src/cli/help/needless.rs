@@ -14,7 +14,7 @@ pub(super) const ALONE: [&str; 9] = [
 ];
 
 /// The commands whose answer has one form.
-pub(super) const OF_ONE_FORM: [&str; 24] = [
+pub(super) const OF_ONE_FORM: [&str; 26] = [
     "channel approve",
     "channel pin",
     "channel resume",
@@ -32,28 +32,32 @@ pub(super) const OF_ONE_FORM: [&str; 24] = [
     "module release repair",
     "module reload",
     "module render",
+    "module resume",
     "module source approve",
     "module source pin",
     "module source resume",
     "module source rollback",
+    "module suspend",
     "module test",
     "module upgrade",
     "module wait",
 ];
 
 /// The commands that ask the API server alone.
-pub(super) const WITHOUT_SOCKET: [&str; 7] = [
+pub(super) const WITHOUT_SOCKET: [&str; 9] = [
     "channel pin",
     "channel resume",
     "channel rollback",
     "module release",
     "module release repair",
+    "module resume",
     "module source resume",
+    "module suspend",
     "module upgrade",
 ];
 
 /// The commands that ask no pod.
-pub(super) const WITHOUT_POD: [&str; 9] = [
+pub(super) const WITHOUT_POD: [&str; 11] = [
     "channel pin",
     "channel resume",
     "channel rollback",
@@ -61,12 +65,14 @@ pub(super) const WITHOUT_POD: [&str; 9] = [
     "module enable",
     "module release",
     "module release repair",
+    "module resume",
     "module source resume",
+    "module suspend",
     "module upgrade",
 ];
 
 /// The commands whose answer holds no values and no snapshots.
-pub(super) const WITHOUT_SECRETS: [&str; 25] = [
+pub(super) const WITHOUT_SECRETS: [&str; 27] = [
     "channel approve",
     "channel pin",
     "channel resume",
@@ -86,10 +92,12 @@ pub(super) const WITHOUT_SECRETS: [&str; 25] = [
     "module release repair",
     "module reload",
     "module resource-monitor",
+    "module resume",
     "module source approve",
     "module source pin",
     "module source resume",
     "module source rollback",
+    "module suspend",
     "module upgrade",
     "module wait",
 ];
