@@ -7,7 +7,7 @@
 //! ```text
 //!   reports of the core --> sheets --> ledger --> writer --> API server
 //!                                        ^                      |
-//!                                        +---- once, the first --+
+//!                                        +--- once, at a start -+
 //! ```
 //!
 //! Begin with `sheet`, then `ledger`.
