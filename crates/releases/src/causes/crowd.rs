@@ -19,8 +19,6 @@ use super::{Asking, Learned, MOST, OF_CLAIMS, is_explained, selector_of, waits_f
 pub(crate) const CROWD: usize = 3;
 /// The largest number of objects of a kind that are read.
 const MOST_OF_NAMESPACE: u32 = 300;
-/// The largest number of logs that are read.
-const MOST_LOGS: usize = 4;
 
 /// Looks for the causes for which objects of one namespace are not healthy. None if the namespace is too full for that.
 pub(crate) async fn of_all(
@@ -63,15 +61,14 @@ impl Asking<'_> {
         };
         let (events, are_all) = self.warnings(&pods).await?;
         let mut learned = BTreeMap::new();
-        let mut logs = MOST_LOGS;
         for key in keys {
             let Some(workload) = workloads.get(&(key.kind.as_str(), key.name.clone())) else {
                 learned.insert(key.clone(), Learned::Nothing);
                 continue;
             };
-            let of = |all: &[Value]| selected(workload, all);
-            let (pods, sets) = (of(&pods), of(&replica_sets));
-            let cause = self.told(workload, &pods, &sets, &events, &mut logs).await;
+            let pods = pods_of(&key.kind, workload, &pods);
+            let sets = selected(workload, &replica_sets);
+            let cause = self.told(workload, &pods, &sets, &events).await;
             if are_all || cause != Learned::Nothing {
                 learned.insert(key.clone(), cause);
             }
@@ -79,14 +76,7 @@ impl Asking<'_> {
         Ok(Some(learned))
     }
 
-    async fn told(
-        &self,
-        workload: &Value,
-        pods: &[Value],
-        replica_sets: &[Value],
-        events: &[Value],
-        logs: &mut usize,
-    ) -> Learned {
+    async fn told(&self, workload: &Value, pods: &[Value], replica_sets: &[Value], events: &[Value]) -> Learned {
         let now = Timestamp::now();
         let mut around = Around {
             replica_sets,
@@ -94,22 +84,22 @@ impl Asking<'_> {
             events,
             ..Around::default()
         };
-        let words = witnesses(workload, &around, now).last_words;
-        if let Some(words) = words.filter(|_| *logs > 0) {
-            *logs -= 1;
+        if let Some(words) = witnesses(workload, &around, now).last_words {
             around.last_lines = self.last_line(words).await;
         }
         why(workload, &around, now).map_or(Learned::Nothing, Learned::Cause)
     }
 
-    /// The warnings of the namespace, with all Events about claims if a pod waits for one; and whether these are all. Other
-    /// Events are many, and nearly always tell of what goes well.
+    /// The warnings of the namespace, with the Events about claims and about ended containers if pods have any; and whether these are
+    /// all. Other Events are many, and nearly all of them tell of success.
     async fn warnings(&self, pods: &[Value]) -> Result<(Vec<Value>, bool), RequestError> {
         let asked = |fields: &str| ListParams::default().fields(fields).limit(MOST_OF_NAMESPACE);
         let (mut events, mut is_cut) = self.listed("v1", "Event", &asked("type=Warning")).await?;
-        if pods.iter().any(waits_for_claims) {
-            let (of_claims, are_cut) = self.listed("v1", "Event", &asked(OF_CLAIMS)).await?;
-            events.extend(of_claims);
+        let waits = pods.iter().any(waits_for_claims).then_some(OF_CLAIMS);
+        let restarts = pods.iter().any(has_restarted).then_some("reason=Killing");
+        for fields in waits.into_iter().chain(restarts) {
+            let (more, are_cut) = self.listed("v1", "Event", &asked(fields)).await?;
+            events.extend(more);
             is_cut |= are_cut;
         }
         Ok((events, !is_cut))
@@ -121,6 +111,21 @@ impl Asking<'_> {
         let (found, is_cut) = self.listed(api_version, kind, &params).await?;
         Ok((!is_cut).then_some(found))
     }
+}
+
+/// The pods that tell of a workload: a pod tells of itself.
+fn pods_of(kind: &str, workload: &Value, all: &[Value]) -> Vec<Value> {
+    match kind {
+        "Pod" => vec![workload.clone()],
+        _ => selected(workload, all),
+    }
+}
+
+/// Whether a container of a pod was started again. A probe that ends one is told by an Event that is no warning.
+fn has_restarted(pod: &Value) -> bool {
+    let of = |list: &str| pod["status"][list].as_array().into_iter().flatten();
+    let mut statuses = of("containerStatuses").chain(of("initContainerStatuses"));
+    statuses.any(|status| status["restartCount"].as_u64().is_some_and(|count| count > 0))
 }
 
 fn name_of(object: &Value) -> String {
@@ -141,4 +146,29 @@ fn selected(workload: &Value, all: &[Value]) -> Vec<Value> {
             .all(|(key, value)| object["metadata"]["labels"][key] == *value)
     };
     all.iter().filter(fits).take(MOST as usize).cloned().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_workload_is_told_of_by_its_own_pods_and_a_pod_by_itself() {
+        let pod = |name: &str| json!({"metadata": {"name": name, "labels": {"app": name}}});
+        let all = [pod("web"), pod("other")];
+        let deployment = json!({"spec": {"selector": {"matchLabels": {"app": "web"}}}});
+        assert_eq!(pods_of("Deployment", &deployment, &all), [pod("web")]);
+        assert_eq!(pods_of("Pod", &pod("alone"), &all), [pod("alone")]);
+    }
+
+    #[test]
+    fn a_restart_of_any_container_counts() {
+        let pod = |list: &str, count: u32| json!({"status": {list: [{"restartCount": count}]}});
+        assert!(has_restarted(&pod("containerStatuses", 1)));
+        assert!(has_restarted(&pod("initContainerStatuses", 2)));
+        assert!(!has_restarted(&pod("containerStatuses", 0)));
+        assert!(!has_restarted(&json!({})));
+    }
 }

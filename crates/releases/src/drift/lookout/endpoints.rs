@@ -22,7 +22,7 @@ use super::{Errand, Errands};
 /// The label of the `EndpointSlices` of a Service.
 const SERVICE_NAME: &str = "kubernetes.io/service-name";
 
-/// The watched Services.
+/// The watches of Services, by the name of the Service.
 pub(super) struct Endpoints {
     watches: OwnWatches,
     by_service: BTreeMap<ServiceName, (OwnId, Stage)>,
