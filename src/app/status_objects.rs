@@ -65,21 +65,24 @@ struct Composer {
 }
 
 impl Composer {
-    async fn run(self, mut stirred: watch::Receiver<()>, composed: watch::Sender<Sheets>) {
+    async fn run(mut self, mut stirred: watch::Receiver<()>, composed: watch::Sender<Sheets>) {
         loop {
-            if stirred.changed().await.is_err() {
+            let changed = tokio::select! {
+                changed = stirred.changed() => changed,
+                changed = self.channel.changed() => changed,
+            };
+            if changed.is_err() {
                 // The loop has ended, and the other parts will end soon.
                 return pending().await;
             }
             sleep(LAG).await;
             stirred.mark_unchanged();
-            let leads = *self.standing.borrow() == ActingRole::Leads;
-            if leads && let Ok(sheets) = self.compose(Timestamp::now()).await {
-                composed.send_if_modified(|last| {
-                    let is_new = *last != sheets;
-                    *last = sheets;
-                    is_new
-                });
+            if *self.standing.borrow() == ActingRole::Leads {
+                match self.compose(Timestamp::now()).await {
+                    Ok(sheets) => drop(composed.send_if_modified(|last| replace(last, sheets))),
+                    // The news is still to be told.
+                    Err(_) => stirred.mark_changed(),
+                }
             }
             sleep(PAUSE).await;
         }
@@ -160,7 +163,8 @@ impl Composer {
             modules,
             ..OperatorSheet::default()
         };
-        sheet.in_state(status.ready, status.converge_tasks > 0, &status.waiting)
+        let waits = self.secrets.masked(&status.waiting.join("; ")).into_owned();
+        sheet.in_state(status.ready, status.converge_tasks > 0, &waits)
     }
 
     fn channel(&self, now: Timestamp) -> Option<Channel> {
@@ -178,6 +182,13 @@ impl Composer {
                 .map(|text| self.secrets.masked(&text).into_owned()),
         })
     }
+}
+
+/// Replaces the sheets. True if they differ.
+fn replace(last: &mut Sheets, sheets: Sheets) -> bool {
+    let is_new = *last != sheets;
+    *last = sheets;
+    is_new
 }
 
 fn key(kind: Kind, name: &str) -> Key {

@@ -18,16 +18,16 @@ pub struct OperatorSheet {
     pub version: String,
     /// The name of the pod that leads.
     pub leader: String,
-    /// The channel of versions.
+    /// Absent if no channel is followed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub channel: Option<Channel>,
-    /// The modules by what they are.
+    /// The numbers of modules.
     pub modules: Modules,
     /// `Ready`, and `Reconciling` until then.
     pub conditions: Vec<Condition>,
 }
 
-/// The channel of versions.
+/// The state of the channel that the operator follows.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Channel {
@@ -67,17 +67,17 @@ impl Modules {
 }
 
 impl OperatorSheet {
-    /// Sets the state and the conditions. `waits` says what the first converge waits for.
+    /// Sets the state and the conditions. `waits` names the obstacles of the first converge.
     #[must_use]
-    pub fn in_state(mut self, is_ready: bool, is_converging: bool, waits: &[String]) -> Self {
+    pub fn in_state(mut self, is_ready: bool, is_converging: bool, waits: &str) -> Self {
         let (state, message) = match (is_ready, is_converging) {
-            (false, _) => ("Starting", waits.join("; ")),
-            (true, true) => ("Converging", String::new()),
-            (true, false) => ("Ready", String::new()),
+            (false, _) => ("Starting", waits),
+            (true, true) => ("Converging", ""),
+            (true, false) => ("Ready", ""),
         };
-        self.conditions = vec![Condition::new("Ready", is_ready, state, &message)];
+        self.conditions = vec![Condition::new("Ready", is_ready, state, message)];
         if !is_ready {
-            self.conditions.push(Condition::new(RECONCILING, true, state, &message));
+            self.conditions.push(Condition::new(RECONCILING, true, state, message));
         }
         Self {
             state: state.to_owned(),
