@@ -8,13 +8,13 @@ use serde::{Deserialize, Serialize};
 /// The largest length of a message, in bytes.
 const MESSAGE: usize = 1024;
 
-/// A condition without its time.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// A condition. Two of them are equal if they say the same; their times do not count.
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Condition {
     /// The type: `Ready`, `Healthy`, …
     #[serde(rename = "type")]
     pub kind: String,
-    /// Whether the condition holds.
+    /// `True` if the condition holds now.
     pub status: Status,
     /// The cause in one word.
     pub reason: String,
@@ -25,7 +25,7 @@ pub struct Condition {
     pub since: Option<Timestamp>,
 }
 
-/// Whether a condition holds.
+/// The status of a condition, in the words of Kubernetes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Status {
     /// It holds.
@@ -54,11 +54,6 @@ impl Condition {
         }
     }
 
-    /// Whether another condition says the same. Its time does not count.
-    pub(crate) fn says_as(&self, other: &Self) -> bool {
-        self.verdict() == other.verdict() && self.message == other.message
-    }
-
     /// The condition without texts for people.
     pub(crate) fn verdict(&self) -> (&str, Status, &str) {
         (&self.kind, self.status, &self.reason)
@@ -70,6 +65,12 @@ impl Condition {
             .iter()
             .find(|other| other.kind == self.kind && other.status == self.status);
         self.since = same.and_then(|same| same.since).or(Some(now));
+    }
+}
+
+impl PartialEq for Condition {
+    fn eq(&self, other: &Self) -> bool {
+        self.verdict() == other.verdict() && self.message == other.message
     }
 }
 

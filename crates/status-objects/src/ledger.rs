@@ -44,7 +44,7 @@ impl Ledger {
         self.written = objects.into_iter().map(|(key, sheet)| (key, (sheet, None))).collect();
     }
 
-    /// Takes over what should be written.
+    /// Takes over the sheets that should be written.
     pub fn want(&mut self, sheets: &Sheets, now: Instant) {
         self.are_complete = sheets.are_complete;
         self.wanted.retain(|key, _| sheets.all.contains_key(key));
@@ -82,18 +82,20 @@ impl Ledger {
 
     fn due_at(&self, key: &Key) -> Option<Instant> {
         let (sheet, since) = self.wanted.get(key)?;
+        let lasts = if sheet.is_passing() { *since + LASTS } else { *since };
         let Some((written, at)) = self.written.get(key) else {
-            return Some(if sheet.is_passing() { *since + LASTS } else { *since });
+            return Some(lasts);
         };
-        if written.says_as(sheet) {
+        if written == sheet {
             return None;
         }
-        let pause = match sheet.is_passing() {
-            false => PAUSE,
-            true if written.is_reworded(sheet) => WORDS_PAUSE,
-            true => PASSING_PAUSE,
+        let pause = if !sheet.is_passing() {
+            PAUSE
+        } else if written.is_reworded(sheet) {
+            WORDS_PAUSE
+        } else {
+            PASSING_PAUSE
         };
-        let lasts = if sheet.is_passing() { *since + LASTS } else { *since };
         Some(at.map_or(lasts, |at| lasts.max(at + pause)))
     }
 

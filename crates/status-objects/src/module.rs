@@ -51,9 +51,9 @@ pub struct ModuleSheet {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Failure {
-    /// What failed, and why.
+    /// The failed step and its cause, up to 1 KiB.
     pub message: String,
-    /// What a person can do about it.
+    /// The remedy.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub hint: String,
     /// The number of failed attempts in a row.

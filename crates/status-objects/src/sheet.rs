@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use jiff::SignedDuration;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::condition::{Condition, Status};
 use crate::module::ModuleSheet;
@@ -30,7 +30,7 @@ pub struct Key {
 }
 
 /// The content of an object: its status.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Sheet {
     /// The state of one module.
@@ -70,7 +70,7 @@ impl Sheet {
         self.conditions().iter().any(is_reconciling)
     }
 
-    /// Keeps the time of the next attempt that was told before, if it is the same but for the moment of the question.
+    /// Keeps the earlier time of the next attempt if the two differ by rounding alone.
     pub(crate) fn keep_next_try(&mut self, earlier: &Self) {
         let (Self::Module(own), Self::Module(earlier)) = (self, earlier) else {
             return;
@@ -95,22 +95,6 @@ impl Sheet {
             Self::Module(sheet) => &sheet.state,
             Self::Operator(sheet) => &sheet.state,
         }
-    }
-
-    /// Whether another sheet says the same. Times of conditions do not count.
-    pub(crate) fn says_as(&self, other: &Self) -> bool {
-        let (own, theirs) = (self.conditions(), other.conditions());
-        let same = own.len() == theirs.len() && own.iter().zip(theirs).all(|(own, theirs)| own.says_as(theirs));
-        same && self.without_conditions() == other.without_conditions()
-    }
-
-    fn without_conditions(&self) -> Self {
-        let mut bare = self.clone();
-        match &mut bare {
-            Self::Module(sheet) => sheet.conditions.clear(),
-            Self::Operator(sheet) => sheet.conditions.clear(),
-        }
-        bare
     }
 }
 
