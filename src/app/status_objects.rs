@@ -67,13 +67,13 @@ struct Composer {
 impl Composer {
     async fn run(mut self, mut stirred: watch::Receiver<()>, composed: watch::Sender<Sheets>) {
         loop {
-            let changed = tokio::select! {
-                changed = stirred.changed() => changed,
-                changed = self.channel.changed() => changed,
-            };
-            if changed.is_err() {
-                // The loop has ended, and the other parts will end soon.
-                return pending().await;
+            tokio::select! {
+                changed = stirred.changed() => if changed.is_err() {
+                    // The loop has ended, and the other parts will end soon.
+                    return pending().await;
+                },
+                // Outside of a cluster no part follows a channel, and none tells of it.
+                Ok(()) = self.channel.changed() => {}
             }
             sleep(LAG).await;
             stirred.mark_unchanged();
