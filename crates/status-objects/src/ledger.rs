@@ -10,12 +10,13 @@ use jiff::Timestamp;
 use tokio::time::Instant;
 
 use crate::condition::Condition;
-use crate::sheet::{Key, Sheet, Sheets};
+use crate::sheet::{Key, Kind, Sheet, Sheets};
 
 /// The shortest time between two writes of an object.
 const PAUSE: Duration = Duration::from_secs(1);
-/// The time for which a passing state has to last.
-const LASTS: Duration = Duration::from_secs(1);
+/// The time for which a passing state has to last. It is longer than the time between two compositions of sheets, so that a state
+/// which is over by the next one is not taken for one that lasts.
+const LASTS: Duration = Duration::from_secs(2);
 /// The shortest time between two writes of passing states.
 const PASSING_PAUSE: Duration = Duration::from_secs(3);
 /// The shortest time between two writes of a passing state that differ in words alone.
@@ -86,7 +87,9 @@ impl Ledger {
         let Some((written, at)) = self.written.get(key) else {
             return Some(lasts);
         };
-        if written == sheet {
+        // Until the first converge is over, no module is ready: what the process before wrote says more.
+        let is_start = at.is_none() && !self.are_complete && key.kind == Kind::Module;
+        if written == sheet || is_start && sheet.is_passing() {
             return None;
         }
         let pause = if !sheet.is_passing() {

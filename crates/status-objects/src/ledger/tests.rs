@@ -1,7 +1,7 @@
 use super::*;
 use crate::condition::Status;
 use crate::module::ModuleSheet;
-use crate::sheet::{Kind, RECONCILING};
+use crate::sheet::RECONCILING;
 
 fn key(name: &str) -> Key {
     Key {
@@ -79,8 +79,8 @@ fn a_state_that_lasts_is_written_at_once_and_a_passing_one_only_if_it_lasts() {
     assert_eq!(world.write(0.5), ["a Ready"]);
     assert_eq!(world.ledger.next(), None);
     world.want(10.0, &[("a", sheet("Releasing", "")), ("b", sheet("Ready", ""))]);
-    assert_eq!(world.write(10.5), [""; 0]);
-    assert_eq!(world.write(11.0), ["a Releasing"]);
+    assert_eq!(world.write(11.5), [""; 0]);
+    assert_eq!(world.write(12.0), ["a Releasing"]);
 }
 
 #[test]
@@ -154,6 +154,18 @@ fn objects_without_a_module_are_deleted_only_if_all_modules_are_known() {
     world.want(1.0, &[("a", sheet("Ready", ""))]);
     assert_eq!(world.write(1.0), ["gone deleted"]);
     assert_eq!(world.write(2.0), [""; 0]);
+}
+
+#[test]
+fn a_start_tells_of_no_module_that_waits_for_the_first_converge() {
+    let mut world = World::new();
+    world.ledger.found(sheets(&[("a", sheet("Ready", ""))]).all);
+    let mut starting = sheets(&[("a", sheet("Configuring", "")), ("new", sheet("Configuring", ""))]);
+    starting.are_complete = false;
+    world.ledger.want(&starting, world.begin);
+    assert_eq!(world.write(60.0), ["new Configuring"]);
+    world.want(61.0, &[("a", sheet("Ready", "")), ("new", sheet("Ready", ""))]);
+    assert_eq!(world.write(70.0), ["new Ready"]);
 }
 
 #[test]
