@@ -23,7 +23,7 @@ use testbed::reader::Only;
 use testbed::wait::wait_until;
 
 /// Far longer than any step takes on a busy machine.
-pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
+pub(crate) const PATIENCE: Duration = Duration::from_mins(3);
 
 const OPERATOR: &str = env!("CARGO_BIN_EXE_addon-operator");
 const TEMPLATE: &str =
@@ -346,7 +346,14 @@ impl Operator<'_> {
 
     /// Waits until this many log records contain all these words.
     pub(crate) fn wait_for_more(&self, words: &[&str], number: usize) -> String {
-        let look = || Ok::<_, String>(self.records(words).into_iter().nth(number - 1));
+        let last = || self.said().lines().last().unwrap_or("an empty log").to_owned();
+        let look = || {
+            self.records(words)
+                .into_iter()
+                .nth(number - 1)
+                .map(Some)
+                .ok_or_else(last)
+        };
         wait_until(PATIENCE, &format!("{number} times {words:?} in the log"), look).unwrap()
     }
 
@@ -417,6 +424,14 @@ impl Operator<'_> {
             String::from_utf8_lossy(&output.stdout)
         );
         String::from_utf8(output.stderr).unwrap()
+    }
+
+    /// The answer to a command that ends with this exit code.
+    pub(crate) fn ask_for_code(&self, code: i32, arguments: &str) -> String {
+        let output = process::run(self.command(arguments), None).unwrap();
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{error}");
+        String::from_utf8(output.stdout).unwrap()
     }
 
     fn command(&self, arguments: &str) -> std::process::Command {
