@@ -11,6 +11,7 @@ pub mod event;
 pub mod explain;
 pub mod health;
 pub mod policy;
+pub mod preview;
 pub mod provenance;
 pub mod pulse;
 pub mod query;
@@ -80,7 +81,7 @@ use self::warmth::Warmth;
 use crate::values::Store;
 
 /// The state machine that makes every decision. Its fields are the machines that own the parts of the state.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Operator {
     cx: Cx,
     jobs: Jobs,

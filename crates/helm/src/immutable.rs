@@ -29,7 +29,7 @@ pub struct Immutable {
 }
 
 /// The object and its field, if helm's error is the refusal of a change that nobody can make.
-pub(super) fn read(message: &str) -> Option<Immutable> {
+pub fn read(message: &str) -> Option<Immutable> {
     // The value of the field, which may be long, stands between the field's path and these words.
     let at = WORDS.iter().filter_map(|words| message.find(words)).min()?;
     let (object, fields) = message[..at].rsplit_once(INVALID)?;

@@ -7,6 +7,7 @@ mod adoption;
 mod alterations;
 mod brake;
 mod conversions;
+pub mod foresight;
 pub mod holds;
 mod inputs;
 mod marks;

@@ -8,7 +8,7 @@ use crate::hook::config::{ConfigVersion, HookConfig, RateLimit, Stage};
 use crate::module::lifecycle::HookOrder;
 
 /// The configurations of hooks, and the hooks that have succeeded.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Bindings {
     hooks: BTreeMap<HookId, HookConfig>,
     /// Hooks that have succeeded at least once in this life.

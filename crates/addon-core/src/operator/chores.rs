@@ -87,7 +87,7 @@ impl Chore {
 }
 
 /// The state of each chore that was begun in this life.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Chores {
     progress: BTreeMap<Chore, Progress>,
 }

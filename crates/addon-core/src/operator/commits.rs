@@ -17,7 +17,7 @@ use crate::values::Proposal;
 use crate::values::vetted::Vetted;
 
 /// The sections that are being saved, and the hooks that wait for their owner's values.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Commits {
     saving: BTreeMap<Owner, Saving>,
     /// Hooks whose patches a job is checking against schemas.
@@ -26,7 +26,7 @@ pub(super) struct Commits {
 }
 
 /// A hook that ran at the head of a lane, with its output.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Ran {
     pub(super) lane: Lane,
     pub(super) output: HookOutput,
@@ -44,7 +44,7 @@ impl Ran {
 }
 
 /// A section that is being saved.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Saving {
     pub(super) ran: Ran,
     pub(super) proposal: Proposal,

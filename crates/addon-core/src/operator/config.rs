@@ -34,7 +34,7 @@ use reading::Readings;
 const CONFIG_MAP_LIMIT: usize = 1 << 20;
 
 /// The ConfigMap as far as we know it.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Config {
     /// The readings that have not been applied yet.
     readings: Readings,

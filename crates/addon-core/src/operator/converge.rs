@@ -18,7 +18,7 @@ use super::task::{Lane, Reason, Task};
 use crate::values::Version;
 
 /// The running converge, and the results of earlier ones.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Converge {
     active: Option<Active>,
     /// The first converge has ended, so the operator is ready.
@@ -30,7 +30,7 @@ pub(super) struct Converge {
 }
 
 /// A running converge.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Active {
     reason: Reason,
     began: Tick,
@@ -39,7 +39,7 @@ struct Active {
 }
 
 /// The phase of a converge.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) enum Phase {
     /// Waits for runs of the previous converge that still go on.
     Settling,

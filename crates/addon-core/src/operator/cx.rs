@@ -13,7 +13,7 @@ use super::policy::Policy;
 const EFFECTS: usize = 64;
 
 /// The time of the event that is being handled, the settings, and the effects and notices that the operator has put out.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Cx {
     /// The time of the event.
     pub(super) now: Now,

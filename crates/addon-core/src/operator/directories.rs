@@ -11,7 +11,7 @@ pub(super) use self::sources::Sources;
 use crate::module::outline::{Outline, ValuesFiles};
 
 /// The directories of modules and of their values.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Directories {
     known: bool,
     complete: bool,

@@ -24,10 +24,10 @@ const LONGEST_PAUSE: Duration = Duration::from_mins(5);
 const CALM: Duration = Duration::from_mins(10);
 
 /// The damage of modules' releases.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Drifts(BTreeMap<ModuleName, Seen>);
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct Seen {
     drift: Option<Drift>,
     /// The time before which the damage is not repaired.

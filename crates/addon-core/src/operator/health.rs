@@ -76,10 +76,10 @@ impl Health {
 }
 
 /// The health of all modules.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Healths(BTreeMap<ModuleName, Known>);
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Known {
     /// The revision that the last run left; 0 until a run has ended.
     released: u32,

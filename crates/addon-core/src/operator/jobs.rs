@@ -77,7 +77,7 @@ const LENT_HOOK_SLOTS: usize = 8;
 /// memory.
 const LENT_HELM_SLOTS: usize = 1;
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Running {
     /// The subject of the job; a text for people.
     words: String,
@@ -110,7 +110,7 @@ impl Running {
 }
 
 /// All running jobs.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Jobs {
     last: u64,
     running: BTreeMap<JobId, Running>,
@@ -154,6 +154,11 @@ impl Jobs {
     pub(super) fn holders(&self, slot: Slot) -> impl Iterator<Item = Holder<'_>> {
         let running = self.running.values().filter(move |running| running.slot == slot);
         running.map(Running::holder)
+    }
+
+    /// The subjects of all jobs, for people.
+    pub(super) fn subjects(&self) -> Vec<String> {
+        self.running.values().map(|running| running.words.clone()).collect()
     }
 
     pub(super) fn holder(&self, id: JobId) -> Option<Holder<'_>> {

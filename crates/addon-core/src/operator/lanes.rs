@@ -25,7 +25,7 @@ use crate::failure::{Class, Failure};
 use crate::queue::{Ledger, Queues, State};
 
 /// All lanes, and the work of their heads.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Lanes {
     queues: Queues<Lane, Task, Slot>,
     /// The hooks that the heads of lanes run.

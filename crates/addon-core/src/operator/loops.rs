@@ -34,7 +34,7 @@ const AFTERMATH: Duration = Duration::from_secs(10);
 const DOUBT: Duration = Duration::from_millis(300);
 
 /// The memory of deeds, and the runs that wait because of them.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Loops {
     /// The lineages of the versions of objects that hooks wrote.
     writes: BTreeMap<u64, Lineage>,
@@ -54,7 +54,7 @@ pub(super) struct Loops {
 }
 
 /// The deeds of a hook.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct Record {
     /// The number of runs.
     runs: u64,
@@ -71,7 +71,7 @@ enum Deed {
 }
 
 /// A hook that runs.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct UnderWay {
     hook: HookId,
     lineage: Lineage,
@@ -99,14 +99,14 @@ pub(super) struct Origin {
 }
 
 /// The requests that wait until a hook may repeat its deed.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Aside {
     until: Tick,
     requests: Vec<Request>,
 }
 
 /// A request that waits.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) enum Request {
     /// A run of the hook itself.
     Hook(Lane, Box<HookTask>),

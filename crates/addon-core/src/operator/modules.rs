@@ -18,7 +18,7 @@ use crate::module::{Edition, Module, Origin};
 use crate::values::Globals;
 
 /// A later reading of a module's files.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Reading {
     pub(super) edition: Edition,
     pub(super) origin: Origin,
@@ -26,7 +26,7 @@ pub(super) struct Reading {
 }
 
 /// All modules that were found on disk.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Modules {
     /// The units are boxed, because the nodes of a map that is filled in order are half empty.
     units: BTreeMap<ModuleName, Box<Unit>>,

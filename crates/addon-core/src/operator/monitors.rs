@@ -21,7 +21,7 @@ use crate::hook::config::{HookConfig, KubernetesBinding};
 use crate::hook::context::BindingContext;
 
 /// All monitors of this life except the stopped ones.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Monitors {
     last: u64,
     known: BTreeMap<MonitorId, Monitor>,
@@ -29,7 +29,7 @@ pub(super) struct Monitors {
     awaited: BTreeSet<MonitorId>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Monitor {
     hook: HookId,
     /// The index of the binding among the hook's kubernetes bindings.

@@ -11,7 +11,7 @@ use super::event::ReleaseSummary;
 use crate::release::ConfigTrace;
 
 /// The releases of the namespace, as far as removals depend on them.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Removal {
     /// Whether each release is ours, by its name. `None` until the releases were listed.
     releases: Option<BTreeMap<String, bool>>,

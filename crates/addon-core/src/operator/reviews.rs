@@ -35,7 +35,7 @@ use crate::review::{Ended, Progress, Review, Run};
 use crate::values::Store;
 
 /// The state of all reviews.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Reviews {
     routes: Arc<Routes>,
     open: BTreeMap<ReviewId, Open>,
@@ -44,7 +44,7 @@ pub(super) struct Reviews {
 }
 
 /// A review that waits for a hook to start, or to end.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Open {
     review: Review,
     run: Box<Run>,

@@ -26,7 +26,7 @@ const SET: SignedDuration = SignedDuration::from_mins(1);
 const LOOK: Duration = Duration::from_mins(10);
 
 /// All schedules of all configured hooks.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Schedules {
     /// The last look at the wall clock.
     seen: Option<Now>,
@@ -35,7 +35,7 @@ pub(super) struct Schedules {
     enabled: BTreeSet<HookId>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Timer {
     crontab: Crontab,
     /// `None` for a crontab whose time never comes.

@@ -15,7 +15,7 @@ use crate::values::patch::Accepted;
 type All = BTreeMap<HookName, Given>;
 
 /// The values that global hooks have given, and the hooks that fail.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct StandIns {
     /// The values given in earlier lives.
     before: All,
@@ -34,7 +34,7 @@ pub(super) struct StandIns {
 }
 
 /// A hook that a stand-in serves for.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Served {
     as_of: Timestamp,
     /// Whether the hook has succeeded since the stand-in began to serve.

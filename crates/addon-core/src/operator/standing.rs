@@ -14,7 +14,7 @@ use super::policy::{Leadership, Policy};
 use super::query::Waiting;
 
 /// Whether this replica leads, and whether it is shutting down.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Standing {
     leads: bool,
     stopping: Option<Stopping>,

@@ -6,7 +6,7 @@ use super::chores::{Chore, Chores};
 use super::event::SavedState;
 
 /// The facts that the start has found out so far.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Startup {
     has_global_hooks: bool,
     state: Option<SavedState>,

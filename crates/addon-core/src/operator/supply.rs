@@ -18,7 +18,7 @@ use crate::module::{Edition, Origin};
 const MOST_FAILURES: u32 = 3;
 
 /// The modules with sources.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Supply {
     /// The modules that sources name, each with its repository.
     named: BTreeMap<ModuleName, Repository>,

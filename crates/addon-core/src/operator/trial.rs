@@ -13,7 +13,7 @@ use super::event::TrialStage;
 use super::policy::OnTrial;
 
 /// The role of this version in the last trial, which was its own or that of another version.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Probation {
     on_trial: OnTrial,
     /// The ruling on the last trial; `None` while there is no ruling, or no ruling was reported.

@@ -24,7 +24,7 @@ use crate::failure::Failure;
 use crate::module::enabling::{Extenders, Opinions, Verdict};
 
 /// The verdicts, and the round that finds new ones.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Verdicts {
     /// The sources of verdicts that are used.
     extenders: Extenders,
@@ -50,7 +50,7 @@ pub(super) struct Verdicts {
     switching: Switching,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 enum Stage {
     /// An input of verdicts changed.
     #[default]

@@ -28,7 +28,7 @@ use crate::module::enabling::{Extenders, Opinions};
 use crate::values::section::{ConfigDocument, Entry};
 
 /// The prepared answers and monitors, until they are taken or dropped.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Warmth {
     /// Whether another replica leads, so that there is time for preparations.
     has_time: bool,
@@ -45,7 +45,7 @@ pub(super) struct Warmth {
 }
 
 /// The state of the question to a module's hooks for their configuration.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 enum Answer {
     Asked(JobId),
     Known(Vec<(HookName, HookConfig)>),

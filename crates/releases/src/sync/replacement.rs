@@ -119,7 +119,7 @@ impl Sync<'_> {
         Ok(())
     }
 
-    fn way(&self, immutable: &Immutable, object: &Value) -> Way {
+    pub(super) fn way(&self, immutable: &Immutable, object: &Value) -> Way {
         let catalogue = self.tools.ground.catalogue.borrow();
         let files = catalogue.module_named(&self.facts.release);
         let obstacle = Obstacle {

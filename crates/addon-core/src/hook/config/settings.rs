@@ -53,6 +53,7 @@ pub(super) fn hand_down(config: &mut HookConfig) {
         version: _,
         rate_limit: _,
         timeout,
+        dry_run: _,
         stages: _,
         schedules,
         kubernetes,

@@ -36,7 +36,7 @@ fn stages_belong_to_a_kind_of_hook() {
         [
             "beforeHelm in body should be greater than or equal to 0",
             ".beforeAll in body is a forbidden property: known here are afterDeleteHelm, afterHelm, beforeDeleteHelm, beforeHelm, \
-             configVersion, kubernetes, kubernetesCustomResourceConversion, kubernetesMutating, kubernetesValidating, onStartup, \
+             configVersion, dryRun, kubernetes, kubernetesCustomResourceConversion, kubernetesMutating, kubernetesValidating, onStartup, \
              schedule, settings",
         ],
     );

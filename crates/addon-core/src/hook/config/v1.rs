@@ -25,6 +25,7 @@ pub(super) fn read(value: &Value, kind: HookKind, dialect: Dialect) -> Result<Ho
     let settings = dialect.settings(&mut root, &mut reader);
     config.rate_limit = settings.rate_limit;
     config.timeout = settings.timeout;
+    config.dry_run = root.flag("dryRun", false);
     for (index, fields) in root.objects("schedule", 1).into_iter().enumerate() {
         config
             .schedules

@@ -18,13 +18,13 @@ use crate::release::ConfigTrace;
 use crate::values::Store;
 
 /// The releases whose configuration is lost.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(in crate::operator) struct Losses {
     stage: Stage,
     releases: Vec<String>,
 }
 
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 enum Stage {
     /// The releases have not been compared yet, because not everything is known.
     #[default]

@@ -36,6 +36,15 @@ impl Config {
         self.sight = Sight::Read;
     }
 
+    /// The provenance of the ConfigMap after an edit of a person.
+    pub(in crate::operator) fn provenance(&self) -> Provenance {
+        Provenance {
+            uid: self.made.as_ref().map(|made| made.uid.clone()).unwrap_or_default(),
+            made_with: None,
+            confirms: self.confirms.clone(),
+        }
+    }
+
     /// Notes that there is no ConfigMap. A confirmation in the next one counts as new.
     pub(super) fn is_gone(&mut self) {
         self.confirms = None;

@@ -26,7 +26,7 @@ const MOST_KEPT: usize = 16;
 const REFUSALS_KEPT: usize = 2;
 
 /// The readings that have not been applied yet.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(in crate::operator) struct Readings {
     kept: VecDeque<ConfigRead>,
     /// The known results of schema checks for the sections of these readings.

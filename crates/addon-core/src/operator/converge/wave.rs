@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use names::ModuleName;
 
 /// The removals and runs that a converge has still to do.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(in crate::operator) struct Wave {
     /// The modules to remove, one after another: the last module comes first.
     removals: VecDeque<ModuleName>,

@@ -10,7 +10,7 @@ use crate::failure::{Class, Failure};
 use crate::module::outline::{Outline, ValuesFile};
 
 /// The readings of the directories, and whether two of them agree.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(in crate::operator) struct Rereading {
     /// The reading at the start, which the operator took over.
     first: Outline,

@@ -12,7 +12,7 @@ use crate::module::outline::{ValuesFile, ValuesFiles};
 use crate::operator::modules::Modules;
 
 /// The known outlines of the values files.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(in crate::operator) struct Sources {
     /// The outlines as they were read in this life.
     found: ValuesFiles,

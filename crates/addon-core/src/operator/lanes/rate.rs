@@ -26,7 +26,7 @@ const PACE: RateLimit = RateLimit {
 };
 
 /// The token buckets of hooks, and the lanes that wait for a token.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Rates {
     /// The time at which the bucket of a hook with `settings` will be full again.
     full: BTreeMap<HookId, Tick>,

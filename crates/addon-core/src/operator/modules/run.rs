@@ -7,7 +7,7 @@ use crate::operator::event::SyncAction;
 use crate::values::{Globals, Version};
 
 /// A run of a module, from its first step to its end.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(in crate::operator) struct Run {
     pub(in crate::operator) began: Tick,
     /// The global values that this attempt uses. A run uses the same global values from start to end.

@@ -12,7 +12,7 @@ use crate::operator::event::SyncAction;
 use crate::values::{Globals, Version};
 
 /// A module with the state of its lifecycle, of its turn and of its run.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(in crate::operator) struct Unit {
     found: Module,
     life: Lifecycle,

@@ -4,7 +4,7 @@
 use crate::operator::event::ObjectChange;
 
 /// Whether the changes of a monitor are dropped, kept, or passed on to the hook.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) enum Gate {
     /// The first run has not begun, or failed and begins anew. It will read a snapshot that includes all changes up to
     /// its begin.

@@ -23,7 +23,7 @@ pub(in crate::operator) fn too_many(removals: usize, of: usize) -> bool {
 }
 
 /// The removals that passed, that are held, and that were confirmed. A module is known here by the name of its release.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(in crate::operator) struct Brake {
     /// The times at which removals were begun that no person had confirmed.
     passed: BTreeMap<String, Tick>,

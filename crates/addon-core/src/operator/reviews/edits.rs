@@ -18,14 +18,14 @@ use crate::review::request::AdmissionRequest;
 use crate::review::response::AdmissionResponse;
 
 /// Edits that have not been answered, in the order in which they came.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(in crate::operator) struct Edits {
     open: BTreeMap<ReviewId, Open>,
     /// The edit that is being judged, even if the API server does not wait for it any more.
     judging: Option<ReviewId>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Open {
     request: AdmissionRequest,
     /// The time after which the API server does not wait for an answer any more.
@@ -33,7 +33,7 @@ struct Open {
 }
 
 /// An edit of the ConfigMap that the API server asks about.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(in crate::operator) struct Asked {
     pub(in crate::operator) id: ReviewId,
     pub(in crate::operator) review: Json,

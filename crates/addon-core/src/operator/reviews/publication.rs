@@ -22,14 +22,14 @@ const SOON: Duration = Duration::from_secs(1);
 const STEP: &str = "publish the webhooks";
 
 /// Whether the webhooks are published, and when the next attempt or comparison is due.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(in crate::operator) struct Publication {
     state: State,
     /// Whether an attempt has ended in this life, well or badly.
     attempted: bool,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 enum State {
     /// There is something to publish. It may be the empty set of routes.
     #[default]

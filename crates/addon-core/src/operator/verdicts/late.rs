@@ -18,7 +18,7 @@ use crate::operator::modules::Modules;
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A running script.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Asked {
     pub(super) job: JobId,
     pub(super) since: Tick,
@@ -31,7 +31,7 @@ pub(super) struct Asked {
 }
 
 /// The answer of an enabled script that took too long for its round.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Given {
     pub(super) answer: ScriptAnswer,
     /// The enabled modules before the script's own module at the script's start. The answer counts only if exactly

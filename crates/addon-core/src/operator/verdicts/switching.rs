@@ -18,10 +18,10 @@ const FIRST_HOLD: Duration = Duration::from_mins(1);
 const LONGEST_HOLD: Duration = Duration::from_mins(30);
 
 /// The switches of all modules that programs have switched.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Switching(BTreeMap<ModuleName, Switches>);
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct Switches {
     /// The times of the last switches, at most [`MANY`].
     recent: VecDeque<Tick>,

@@ -1,0 +1,269 @@
+//! The preview: a copy of the operator at one moment, which goes ahead of it.
+//!
+//! The copy takes an event that has not happened, and the same decisions follow that would follow in earnest. Jobs that change
+//! the world succeed at once, and are noted; jobs that only ask are left to the asker. Must never reach the operator that the
+//! copy was made from.
+//!
+//! A hook whose configuration allows it is tried. Any other hook gives no patches, so that its last patches stay: its values are as of
+//! its last run.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use clock::Now;
+use names::{HookId, ModuleName};
+
+use super::Operator;
+use super::effect::{Effect, Job};
+use super::event::{ConfigRead, Event, Finished, HookRan, Reworked, Saved, Settled, SyncAction, Synced};
+use super::explain::Query;
+use super::health::{HealthSight, Seen};
+use super::survey::Survey;
+use super::ticket::{AtHead, Ticket};
+use crate::failure::{Class, Failure};
+use crate::hook::cause::Cause;
+use crate::release::ConfigTrace;
+use crate::release::returned::Unhealthy;
+use crate::values::HookDocument;
+use crate::values::section::Maintenance;
+use crate::values::vetted::Vetting;
+
+/// The number of jobs after which a preview ends, because it would never end.
+const MOST_JOBS: usize = 20_000;
+
+/// A copy of the operator, for a preview.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PreviewQuery;
+
+impl Query for PreviewQuery {
+    type Answer = Preview;
+
+    fn answer(&self, survey: &Survey<'_>) -> Preview {
+        Preview {
+            now: survey.of.cx.now,
+            copy: Box::new(survey.of.clone()),
+            open: VecDeque::new(),
+            jobs: 0,
+            steps: Vec::new(),
+        }
+    }
+}
+
+/// The preview of one event.
+#[derive(Debug)]
+pub struct Preview {
+    copy: Box<Operator>,
+    now: Now,
+    /// Jobs whose outcome has to come from outside.
+    open: VecDeque<Job>,
+    /// The number of jobs so far.
+    jobs: usize,
+    steps: Vec<Step>,
+}
+
+/// An act of the operator that changes the world, in the order in which it begins.
+#[derive(Debug, Clone)]
+pub enum Step {
+    /// The CRDs of these modules are brought up to date.
+    Crds(Vec<ModuleName>),
+    /// A hook runs.
+    Hook {
+        /// The hook.
+        hook: HookId,
+        /// The kind of the binding.
+        cause: Cause,
+        /// Whether the hook is tried, because its configuration allows it. The values that another hook gives are as of its
+        /// last run.
+        is_tried: bool,
+    },
+    /// A release is brought to the state of its values.
+    Release(Box<Release>),
+    /// A release is removed.
+    Removal(String),
+    /// A hook's values are saved in this key of the ConfigMap.
+    Section(String),
+}
+
+/// The wanted state of a release.
+#[derive(Debug, Clone)]
+pub struct Release {
+    /// The module of the chart.
+    pub module: ModuleName,
+    /// `{"global": …, "fooBar": …}`.
+    pub values: HookDocument,
+    /// The part of `values` that the ConfigMap holds.
+    pub asked: HookDocument,
+    /// The check of these values against the schema; `None` if it was done.
+    pub vetting: Option<Box<Vetting>>,
+    /// Whether people maintain the module's objects.
+    pub maintenance: Maintenance,
+    /// The trace of the ConfigMap.
+    pub config: ConfigTrace,
+    /// The revision whose objects do not do their work, if the module returns from it.
+    pub unhealthy: Option<Unhealthy>,
+}
+
+impl Preview {
+    /// The copy, in the state to which the events so far have brought it.
+    pub fn copy(&self) -> &Operator {
+        &self.copy
+    }
+
+    /// The subjects of the jobs that ran when the copy was made, for people. Their outcomes never reach the copy.
+    pub fn running(&self) -> Vec<String> {
+        self.copy.jobs.subjects()
+    }
+
+    /// The copy in the state to which the events have brought it, and all acts on the way.
+    pub fn end(self) -> (Box<Operator>, Vec<Step>) {
+        (self.copy, self.steps)
+    }
+
+    /// Lets a person edit the ConfigMap: it has these keys from now on.
+    pub fn edit(&mut self, data: BTreeMap<String, String>) {
+        // No write of the operator is newer than the edit.
+        let read = ConfigRead::Present {
+            version: u64::MAX,
+            data,
+            provenance: self.copy.config.provenance(),
+        };
+        self.take(Event::ConfigChanged(read));
+    }
+
+    /// Lets an event happen: a new one, or the outcome of the job that `go_on` returned.
+    pub fn take(&mut self, event: Event) {
+        self.copy.handle(self.now, event);
+    }
+
+    /// Goes on until the outcome of a job has to come from outside. None at the end.
+    ///
+    /// Fails if the operator would end, or if one act leads to another without an end.
+    pub fn go_on(&mut self) -> Result<Option<Job>, Failure> {
+        loop {
+            let Some(effect) = self.copy.poll_effect() else {
+                return Ok(self.open.pop_front());
+            };
+            match effect {
+                Effect::StartJob(job) => self.start(job)?,
+                Effect::GiveUp(failure) => return Err(failure),
+                // A cancelled job ends by the outcome that it has got already.
+                Effect::CancelJob(_)
+                | Effect::Tell(_)
+                | Effect::Reply(..)
+                | Effect::TakeUpFiles(..)
+                | Effect::JudgeFiles(..)
+                | Effect::StopMonitors(_)
+                | Effect::Exit => {}
+            }
+        }
+    }
+
+    fn start(&mut self, job: Job) -> Result<(), Failure> {
+        self.jobs += 1;
+        if self.jobs > MOST_JOBS {
+            let report = format!("the preview was ended after {MOST_JOBS} jobs: each of them leads to another");
+            return Err(Failure::new(Class::Defect, report).hint("does a hook change its own values at each run?"));
+        }
+        match self.outcome(job) {
+            Ok(finished) => self.take(Event::JobFinished(finished)),
+            Err(job) => self.open.push_back(*job),
+        }
+        Ok(())
+    }
+
+    /// The outcome of a job that changes the world. A job that only asks is given back.
+    fn outcome(&mut self, job: Job) -> Result<Finished, Box<Job>> {
+        Ok(match job {
+            Job::EnsureCrds { modules, ticket, .. } => {
+                self.steps.push(Step::Crds(modules));
+                Finished::CrdsEnsured(ticket, Ok(BTreeMap::new()))
+            }
+            Job::RunHook(run, ticket) => {
+                let is_tried = self.copy.bindings.get(&run.hook).is_some_and(|config| config.dry_run);
+                self.steps.push(Step::Hook {
+                    hook: run.hook.clone(),
+                    cause: run.labels.cause,
+                    is_tried,
+                });
+                if is_tried {
+                    return Err(Box::new(Job::RunHook(run, ticket)));
+                }
+                Finished::HookRan(ticket, Ok(HookRan::default()))
+            }
+            Job::DeleteRelease { release, ticket } => {
+                self.steps.push(Step::Removal(release));
+                Finished::ReleaseDeleted(ticket, Ok(Reworked::default()))
+            }
+            Job::SaveConfig {
+                key, create, ticket, ..
+            } => {
+                self.steps.push(Step::Section(key));
+                let saved = Saved::Written {
+                    version: 0,
+                    created: create,
+                };
+                Finished::ConfigSaved(ticket, Ok(saved))
+            }
+            Job::SyncRelease {
+                module,
+                values,
+                asked,
+                vetting,
+                maintenance,
+                config,
+                unhealthy,
+                ticket,
+            } => {
+                let release = Release {
+                    module,
+                    values,
+                    asked,
+                    vetting,
+                    maintenance,
+                    config,
+                    unhealthy,
+                };
+                self.synced(release, ticket)
+            }
+            other => return by_rote(other),
+        })
+    }
+
+    /// The release gets another revision, and its objects do their work at once, so that modules that need it go on.
+    fn synced(&mut self, release: Release, ticket: Ticket<AtHead>) -> Finished {
+        let revision = self.copy.healths.revision(&release.module).saturating_add(1);
+        let sight = HealthSight {
+            release: release.module.to_string(),
+            revision,
+            seen: Seen::Healthy,
+        };
+        self.steps.push(Step::Release(Box::new(release)));
+        self.take(Event::HealthSeen(sight));
+        Finished::ReleaseSynced(ticket, Ok(Synced::plain(SyncAction::Upgraded, revision)))
+    }
+}
+
+/// The outcome of a job whose success says nothing to people. Any other job is given back.
+fn by_rote(job: Job) -> Result<Finished, Box<Job>> {
+    Ok(match job {
+        Job::SaveState { ticket, .. } => Finished::StateSaved(ticket, Ok(Vec::new())),
+        Job::SaveValuesFiles(_, ticket) => Finished::ValuesFilesSaved(ticket, Ok(())),
+        Job::SaveGiven(_, ticket) => Finished::GivenSaved(ticket, Ok(())),
+        Job::SettleSections(_, ticket) => Finished::SectionsSettled(ticket, Ok(Settled::default())),
+        Job::WatchReleases { ticket, .. } => Finished::ReleasesWatched(ticket, Ok(())),
+        Job::PublishWebhooks(_, ticket) => Finished::WebhooksPublished(ticket, Ok(())),
+        Job::StartMonitors { ticket, .. } => Finished::MonitorsStarted(ticket, Ok(())),
+        Job::EnsureConversions(_, ticket) => Finished::ConversionsEnsured(ticket, Ok(BTreeMap::new())),
+        Job::LoadState(_)
+        | Job::ReadDirectories(_)
+        | Job::ListReleases(_)
+        | Job::ConfigureHooks(..)
+        | Job::Vet(..)
+        | Job::JudgeEdit(..)
+        | Job::RunEnabledScript { .. }
+        | Job::EnsureCrds { .. }
+        | Job::RunHook(..)
+        | Job::DeleteRelease { .. }
+        | Job::SaveConfig { .. }
+        | Job::SyncRelease { .. } => return Err(Box::new(job)),
+    })
+}

@@ -1,0 +1,321 @@
+//! Foresight: what bringing a release to its wanted state would change.
+//!
+//! The steps are those of a run in earnest, up to the first that would change anything. Objects that the chart renders otherwise than
+//! the deployed revision are applied in a dry run. Must never write, neither to the cluster nor to helm's records.
+
+use std::collections::BTreeMap;
+
+use addon_core::failure::{Class, Failure};
+use addon_core::release::refusal::Way;
+use addon_core::release::{self, ReleaseStep};
+use addon_core::values::vetted::Vetting;
+use futures::stream::{self, StreamExt as _, TryStreamExt as _};
+use jobs::unless;
+use names::ModuleName;
+use objects::key::{self, Identity, ObjectKey, identity};
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use super::brake::{goes_with_its_rendering, objects_of};
+use super::source::Source;
+use super::wanted::{Wanted, vet_for_helm};
+use super::{Sync, brake};
+use crate::Tools;
+use crate::difference::{Tried, try_to_apply};
+use crate::revisions::{self, upgrades};
+
+/// The number of objects that are applied in dry runs at the same time.
+const AT_ONCE: usize = 5;
+
+/// The foreseen end of a run.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Foreseen {
+    /// Nothing changes.
+    Nothing,
+    /// The objects stay, and the newest revision is marked with the new inputs.
+    Marks,
+    /// People maintain the objects, so these stay as they are.
+    LeftAlone,
+    /// Helm makes a new revision.
+    Upgrade {
+        /// The reason for which helm works.
+        reason: String,
+        /// The changes of objects, in the order of the manifest; objects that only the deployed revision has come last.
+        objects: Vec<Change>,
+    },
+    /// The records of helm are repaired first. Only then it is known what follows.
+    Repair,
+    /// The revision whose objects do not do their work is taken back to this one.
+    Return(u32),
+    /// The run fails, or waits for a person.
+    Fails(Failure),
+}
+
+/// The change of one object.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Change {
+    /// The object.
+    pub object: ObjectKey,
+    /// What happens to the object.
+    pub act: Act,
+}
+
+/// What happens to an object.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Act {
+    /// The object is made.
+    Create,
+    /// The object changes from one form to the other, as the API server would store it.
+    Change {
+        /// The present object.
+        live: Value,
+        /// The object after the change.
+        applied: Value,
+    },
+    /// The object is deleted.
+    Delete,
+    /// The chart does not render the object any more, and helm keeps it.
+    Leave,
+    /// The API server lets nobody change a field, so the object is deleted and made anew.
+    Replace(String),
+    /// The API server refuses the object. The text is its reason.
+    Refused(String),
+    /// The API server does not serve the kind.
+    Unserved,
+}
+
+/// Foresees the run that brings the release up to date with these values.
+pub async fn foresee(
+    tools: &Tools,
+    module: &ModuleName,
+    wanted: Wanted<'_>,
+    vetting: Option<Box<Vetting>>,
+    cancel: &CancellationToken,
+) -> Result<Foreseen, Failure> {
+    if let Err(failure) = vet_for_helm(vetting).await {
+        return Ok(Foreseen::Fails(failure));
+    }
+    let asked = brake::asked(module, wanted.asked);
+    let catalogue = tools.ground.catalogue.borrow().clone();
+    let (files, values) = (catalogue.module(module)?, wanted.values.to_value());
+    let Some(chart) = files.chart else {
+        return Ok(Foreseen::Nothing);
+    };
+    let source = Source::new(chart, &files.dir, &values);
+    let mut sync = Sync::begin(tools, module, source, asked, wanted.maintenance, wanted.config, cancel).await?;
+    sync.facts.unhealthy = wanted.unhealthy;
+    unless(cancel, sync.see()).await?;
+    Box::pin(sync.foresee()).await
+}
+
+/// Foresees the removal of a release: the objects that helm deletes, and those that it keeps.
+pub async fn foresee_removal(tools: &Tools, release: &str, cancel: &CancellationToken) -> Result<Vec<Change>, Failure> {
+    let cluster = &tools.ground.cluster;
+    let apis = unless(cancel, cluster.apis()).await?;
+    let base = async {
+        let Some(newest) = revisions::newest_revision(cluster, release).await? else {
+            return Ok(None);
+        };
+        Ok(Some(Box::pin(upgrades::base_of(cluster, &newest, &apis)).await?))
+    };
+    let Some(base) = unless(cancel, base).await? else {
+        return Ok(Vec::new());
+    };
+    let objects = objects_of(release, &base.manifest)?.into_iter();
+    let gone = objects.filter_map(|object| {
+        Some(Change {
+            object: key::key_of(&object)?,
+            act: if goes_with_its_rendering(&object) {
+                Act::Delete
+            } else {
+                Act::Leave
+            },
+        })
+    });
+    Ok(gone.collect())
+}
+
+impl Sync<'_> {
+    async fn foresee(&mut self) -> Result<Foreseen, Failure> {
+        loop {
+            let step = match release::decide(&self.facts) {
+                // Both read alone.
+                ReleaseStep::Read
+                | ReleaseStep::LookAtObjects
+                | ReleaseStep::Render
+                | ReleaseStep::Compare
+                | ReleaseStep::LookAtBase => self.step().await,
+                ReleaseStep::Examine | ReleaseStep::Repair { .. } | ReleaseStep::Amend => return Ok(Foreseen::Repair),
+                ReleaseStep::Keep { .. } => return Ok(Foreseen::Nothing),
+                ReleaseStep::Record { .. } => return Ok(Foreseen::Marks),
+                ReleaseStep::LeaveAlone { .. } => return Ok(Foreseen::LeftAlone),
+                ReleaseStep::Upgrade(reason) => return self.upgraded(reason.to_string()).await,
+                ReleaseStep::Return { to, .. } => return Ok(Foreseen::Return(to)),
+                ReleaseStep::StayBack(note) => Err(note.failure(&self.facts.release)),
+                ReleaseStep::Hold(held) => Err(held.failure(&self.facts.release)),
+                ReleaseStep::Refuse(failure) => Err(failure),
+            };
+            match step {
+                Err(failure) if failure.class == Class::Cancelled => return Err(failure),
+                Err(failure) => return Ok(Foreseen::Fails(failure)),
+                Ok(_) => {}
+            }
+        }
+    }
+
+    async fn upgraded(&mut self, reason: String) -> Result<Foreseen, Failure> {
+        if self.manifest.is_empty() {
+            match self.render().await {
+                Ok(manifest) => self.manifest = manifest,
+                Err(failure) if failure.class == Class::Cancelled => return Err(failure),
+                Err(failure) => return Ok(Foreseen::Fails(failure)),
+            }
+        }
+        let release = self.facts.release.as_str();
+        let rendered = objects_of(release, &self.manifest)?;
+        let deployed = match &self.revision {
+            Some(revision) => {
+                self.allowed.extend(revision.allowed.iter().cloned());
+                let base = Box::pin(upgrades::base_of(&self.tools.ground.cluster, revision, &self.apis));
+                let base = unless(self.cancel, async { Ok(base.await?) }).await?;
+                objects_of(release, &base.manifest)?
+            }
+            None => Vec::new(),
+        };
+        let objects = self.changes(rendered, deployed);
+        Ok(Foreseen::Upgrade {
+            reason,
+            objects: unless(self.cancel, objects).await?,
+        })
+    }
+
+    async fn changes(&self, rendered: Vec<Value>, deployed: Vec<Value>) -> Result<Vec<Change>, Failure> {
+        let cluster = &self.tools.ground.cluster;
+        let who = |object: &Value| key::key_of(object).map(|key| (identity(cluster, &key, &self.apis), key));
+        let mut before: BTreeMap<Identity, (ObjectKey, Value)> = BTreeMap::new();
+        for object in deployed {
+            if let Some((identity, key)) = who(&object) {
+                before.insert(identity, (key, object));
+            }
+        }
+        let mut tries = Vec::new();
+        for object in rendered {
+            let Some((identity, key)) = who(&object) else { continue };
+            let was = before.remove(&identity).map(|(_, object)| object);
+            tries.push((key, was, object));
+        }
+        let changed = stream::iter(tries)
+            .map(|(key, was, object)| async move { self.change_of(key, was, object).await })
+            .buffered(AT_ONCE)
+            .try_collect::<Vec<_>>();
+        let mut changes: Vec<Change> = changed.await?.into_iter().flatten().collect();
+        changes.extend(before.into_values().map(|(object, was)| Change {
+            object,
+            act: if goes_with_its_rendering(&was) {
+                Act::Delete
+            } else {
+                Act::Leave
+            },
+        }));
+        Ok(changes)
+    }
+
+    /// The change of an object that the chart renders; none if it stays as it is.
+    async fn change_of(&self, key: ObjectKey, was: Option<Value>, object: Value) -> Result<Option<Change>, Failure> {
+        let cluster = &self.tools.ground.cluster;
+        if self.apis.kind(&key.api_version, &key.kind).is_none() {
+            return Ok(Some(Change {
+                object: key,
+                act: Act::Unserved,
+            }));
+        }
+        let act = match try_to_apply(cluster, &object, &self.apis).await {
+            Ok(None) => return Ok(None),
+            Ok(Some(Tried { live: None, .. })) => Act::Create,
+            Ok(Some(Tried {
+                live: Some(live),
+                mut applied,
+                ..
+            })) => {
+                if let Some(was) = &was {
+                    take_out(&mut applied, was, &object);
+                }
+                if is_same(&live, &applied) {
+                    return Ok(None);
+                }
+                Act::Change { live, applied }
+            }
+            Err(failure) if failure.class == Class::Refused || failure.class == Class::Invalid => {
+                self.refused(&object, failure.report)
+            }
+            Err(failure) => return Err(failure),
+        };
+        Ok(Some(Change { object: key, act }))
+    }
+
+    fn refused(&self, object: &Value, report: String) -> Act {
+        match helm::immutable::read(&report) {
+            Some(immutable) => match self.way(&immutable, object) {
+                Way::Replace | Way::ReplaceAlone => Act::Replace(immutable.field),
+                Way::Ask | Way::Never => Act::Refused(report),
+            },
+            None => Act::Refused(report),
+        }
+    }
+}
+
+/// Takes fields out of the object that the deployed revision had and the chart does not render any more: helm takes them out, and a
+/// dry run under another name does not.
+fn take_out(applied: &mut Value, was: &Value, wanted: &Value) {
+    let (Some(applied), Some(was), Some(wanted)) = (applied.as_object_mut(), was.as_object(), wanted.as_object())
+    else {
+        return;
+    };
+    for (field, was) in was {
+        match (wanted.get(field), applied.get_mut(field)) {
+            (Some(wanted), Some(applied)) => take_out(applied, was, wanted),
+            (None, Some(_)) => drop(applied.remove(field)),
+            (_, None) => {}
+        }
+    }
+}
+
+/// Whether two forms of an object differ in nothing but the API server's own notes.
+fn is_same(live: &Value, applied: &Value) -> bool {
+    let plain = |object: &Value| {
+        let mut object = object.clone();
+        if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+            metadata.remove("generation");
+            metadata.remove("resourceVersion");
+        }
+        object
+    };
+    plain(live) == plain(applied)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_field_that_is_rendered_no_more_goes_and_one_of_others_stays() {
+        let mut applied = json!({"data": {"mine": "1", "theirs": "2", "gone": "3"}, "spec": {"a": [1]}});
+        let was = json!({"data": {"mine": "0", "gone": "3"}, "spec": {"a": [1]}});
+        let wanted = json!({"data": {"mine": "1"}, "spec": {"a": [1]}});
+        take_out(&mut applied, &was, &wanted);
+        assert_eq!(
+            applied,
+            json!({"data": {"mine": "1", "theirs": "2"}, "spec": {"a": [1]}})
+        );
+    }
+
+    #[test]
+    fn the_notes_of_the_api_server_are_no_change() {
+        let at =
+            |version: &str, data: &str| json!({"metadata": {"name": "a", "resourceVersion": version}, "data": data});
+        assert!(is_same(&at("1", "x"), &at("2", "x")));
+        assert!(!is_same(&at("1", "x"), &at("1", "y")));
+    }
+}
