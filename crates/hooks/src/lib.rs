@@ -29,6 +29,7 @@ pub mod relay;
 pub mod replay;
 pub mod settings_check;
 mod tools;
+pub mod trial;
 mod wanted;
 
 /// Lets code that unit tests share with tests of the program use the same crate name.
