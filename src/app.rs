@@ -8,6 +8,7 @@ mod config_events;
 mod debugging;
 mod inventory;
 mod lifecycle;
+mod planning;
 mod reloading;
 mod rendering;
 mod reviews;
@@ -238,6 +239,7 @@ fn offer(
     parts: &Parts,
 ) -> Option<Arc<Desk>> {
     rendering::offer(&outside.charts, tools, parts.stopping());
+    planning::offer(&outside.planner, &outside.doors, tools, parts.stopping());
     reloading::offer(settings, environment, tools, editions, outside)
 }
 

@@ -12,6 +12,7 @@ mod help;
 mod hook;
 mod hooks;
 mod module;
+mod plan;
 mod post_renderer;
 mod queue;
 mod suspend;
@@ -68,6 +69,9 @@ enum Command {
     Module(module::Module),
     /// Explain the state of a module and its waits
     Why(module::Why),
+    /// Show what an edit of the ConfigMap would do, before it is made
+    #[command(after_help = plan::AFTER_HELP)]
+    Plan(plan::Plan),
     /// Show global hooks and global values, and test the hooks
     Global(global::Global),
     /// Show and change settings of the running operator; check a ConfigMap
@@ -113,6 +117,7 @@ pub fn run(cli: Cli, environment: &Environment) -> ExitCode {
         Some(Command::Start(args)) => return crate::app::main(&args, environment),
         Some(Command::Hooks(hooks)) => return hooks.run(environment),
         Some(Command::PostRenderer(post_renderer)) => return post_renderer.run(),
+        Some(Command::Plan(plan)) => return plan.run(&caller).unwrap_or_else(|error| end(Err(error))),
         Some(Command::Version) => print(concat!("addon-operator ", env!("CARGO_PKG_VERSION"), "\n")),
         Some(Command::Queue(queue)) => queue.run(&caller),
         Some(Command::Module(module)) => module.run(&caller),
@@ -148,6 +153,8 @@ impl Command {
             | Self::Completion(_)
             | Self::Package(_)
             | Self::Object(_)
+            // The file is here, so the command goes to the pod in words of its own.
+            | Self::Plan(_)
             | Self::Rbac(_)
             | Self::PostRenderer(_) => None,
         }

@@ -24,6 +24,7 @@ mod bad_input {
     mod hooks;
     mod loops;
     mod lost;
+    mod plans;
     mod proxy;
     mod records;
     mod reload;

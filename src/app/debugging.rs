@@ -26,6 +26,7 @@ pub(super) async fn listen(
             monitors: Arc::clone(&outside.monitors),
             lookout: Arc::clone(&outside.lookout),
             charts: Arc::clone(&outside.charts),
+            planner: Arc::clone(&outside.planner),
             reloader: Arc::clone(&outside.reloader),
             sources: Arc::clone(&outside.sources),
             recorder: outside.recorder.clone(),

@@ -11,6 +11,7 @@ use intake::answers::Reloader;
 use leadership::Concerned;
 use leadership::standing::ActingRole;
 use listeners::Loop;
+use plan::planner::Planner;
 use releases::answers::charts::Charts;
 use releases::drift::lookout::Lookout;
 use releases::outdated::Board;
@@ -37,6 +38,8 @@ pub(super) struct Outside {
     /// The outdated kinds in releases.
     pub(super) outdated: Board,
     pub(super) charts: Arc<OnceLock<Charts>>,
+    /// Makes plans.
+    pub(super) planner: Arc<OnceLock<Planner>>,
     /// Reads directories of modules again.
     pub(super) reloader: Arc<OnceLock<Reloader>>,
     /// Reports about the sources of modules.
@@ -69,6 +72,7 @@ impl Outside {
             lookout: Arc::default(),
             outdated: Board::default(),
             charts: Arc::default(),
+            planner: Arc::default(),
             reloader: Arc::default(),
             sources: Arc::default(),
             recorder: Recorder::new(settings.tmp_dir.join(records::DIR), log.secrets.clone()),

@@ -233,6 +233,7 @@ mod tests {
                 "module apis",
                 "module purge",
                 "module resource-monitor",
+                "plan",
             ],
         ),
         (

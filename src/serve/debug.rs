@@ -29,6 +29,7 @@ use leadership::standing::{self, ActingRole};
 use listeners::reply::{Format, Reply, document, shown, text};
 use listeners::{Loop, Unanswered, not_found};
 use names::ModuleName;
+use plan::planner::Planner;
 use releases::answers::charts::Charts;
 use releases::answers::render::Look;
 use releases::answers::{apis, lost, purge, render};
@@ -58,6 +59,8 @@ pub struct Debug {
     pub lookout: Arc<OnceLock<Lookout>>,
     /// The source of charts and releases, once the cluster is connected.
     pub charts: Arc<OnceLock<Charts>>,
+    /// Makes plans, once the cluster is connected.
+    pub planner: Arc<OnceLock<Planner>>,
     /// Reads directories of modules again, once the operator has begun; none without modules.
     pub reloader: Arc<OnceLock<Reloader>>,
     /// The sources of modules, once the operator follows them.
@@ -111,6 +114,7 @@ pub fn router(debug: Debug) -> Router {
         .route("/source/check", post(acts::check_source))
         .route("/config/lost", post(acts::confirm_loss))
         .route("/hook/record", post(acts::record))
+        .route("/plan", post(acts::plan))
         .route("/{*path}", get(look))
         .fallback(not_found)
         .with_state(debug)

@@ -46,8 +46,8 @@ pub fn check(path: &Path, text: &str, places: &Places, environment: Option<&Envi
     Checked { findings, looked_at }
 }
 
-/// The data of the ConfigMap in a file.
-fn read_data(path: &Path, text: &str) -> Result<BTreeMap<String, String>, Finding> {
+/// The data of the ConfigMap in a file: its keys with their texts.
+pub fn read_data(path: &Path, text: &str) -> Result<BTreeMap<String, String>, Finding> {
     let document = yaml::from_str_v2_strict(text);
     let document = document.map_err(|error| Finding::error(path, &error.message).at(error.line))?;
     data_of(document).map_err(|problem| Finding::error(path, problem))

@@ -77,6 +77,7 @@ pub fn run(
     outside: &Outside,
     program: Program,
     command: Vec<String>,
+    input: Option<&str>,
     environment: &Environment,
 ) -> Result<u8, OutsideError> {
     let runtime = threads::runtime().map_err(ReachError::Start)?;
@@ -85,7 +86,7 @@ pub fn run(
         let mut relay = Relay::default();
         let mut tell = |stream, bytes: &[u8]| relay.tell(stream, bytes);
         let ended = tokio::select! {
-            code = told(outside, program, command, environment, &mut tell) => code,
+            code = told(outside, program, command, input, environment, &mut tell) => code,
             // The program in the pod ends when its output has no reader.
             _ = interrupt.recv() => Ok(0),
         };
@@ -112,7 +113,7 @@ pub fn answer(
         }
         Ok(())
     };
-    let code = runtime.block_on(told(outside, program, command, environment, &mut tell));
+    let code = runtime.block_on(told(outside, program, command, None, environment, &mut tell));
     runtime.shutdown_background();
     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).trim_end().to_owned();
     match code? {
@@ -125,6 +126,7 @@ async fn told(
     outside: &Outside,
     program: Program,
     command: Vec<String>,
+    input: Option<&str>,
     environment: &Environment,
     tell: &mut impl FnMut(Stream, &[u8]) -> io::Result<()>,
 ) -> Result<u8, OutsideError> {
@@ -132,7 +134,7 @@ async fn told(
     let cluster = reach::cluster(&settings, environment).await?;
     let (name, lease) = (program.name(), program.lease());
     let place = cluster.find_program(name, lease, outside.pod.as_deref()).await?;
-    Ok(cluster.run_in(&place, command, tell).await?)
+    Ok(cluster.run_in(&place, command, input, tell).await?)
 }
 
 fn settings(outside: &Outside, program: Program, environment: &Environment) -> Result<Settings, ConfigurationError> {

@@ -10,7 +10,7 @@ use kube::Api;
 use kube::ResourceExt as _;
 use kube::api::{AttachParams, AttachedProcess, ListParams};
 use thiserror::Error;
-use tokio::io::{AsyncRead, AsyncReadExt as _};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 
 use crate::Cluster;
 use crate::error::RequestError;
@@ -112,11 +112,12 @@ impl Cluster {
         Ok(holder.map(|holder| pod_of(&holder, &self.namespace).to_owned()))
     }
 
-    /// Runs a program in the pod and passes its output on. Returns its exit code.
+    /// Runs a program in the pod and passes its output on. Returns its exit code. The program reads `input`, or nothing.
     pub async fn run_in(
         &self,
         place: &ContainerPlace,
         command: Vec<String>,
+        input: Option<&str>,
         tell: &mut impl FnMut(Stream, &[u8]) -> std::io::Result<()>,
     ) -> Result<u8, PodError> {
         let pods: Api<Pod> = Api::namespaced(self.client.clone(), &self.namespace);
@@ -124,10 +125,20 @@ impl Cluster {
             .max_stdout_buf_size(CHUNK)
             .max_stderr_buf_size(CHUNK);
         params.container.clone_from(&place.container);
+        params.stdin = input.is_some();
         let attempt = self.attempt("create", "pods/exec", &place.pod);
         let mut process = self.ask(attempt, pods.exec(&place.pod, command, &params)).await?;
         let status = process.take_status();
-        relay(&mut process, tell).await.map_err(PodError::Tell)?;
+        let writer = process.stdin();
+        let fed = async {
+            if let (Some(mut writer), Some(input)) = (writer, input) {
+                // A program that has ended reads no more, and its exit code tells why.
+                let _ = writer.write_all(input.as_bytes()).await;
+                let _ = writer.shutdown().await;
+            }
+        };
+        let ((), relayed) = tokio::join!(fed, relay(&mut process, tell));
+        relayed.map_err(PodError::Tell)?;
         let status = match status {
             Some(status) => status.await,
             None => None,

@@ -72,7 +72,7 @@ pub(super) const WITHOUT_POD: [&str; 11] = [
 ];
 
 /// The commands whose answer holds no values and no snapshots.
-pub(super) const WITHOUT_SECRETS: [&str; 27] = [
+pub(super) const WITHOUT_SECRETS: [&str; 28] = [
     "channel approve",
     "channel pin",
     "channel resume",
@@ -100,4 +100,5 @@ pub(super) const WITHOUT_SECRETS: [&str; 27] = [
     "module suspend",
     "module upgrade",
     "module wait",
+    "plan",
 ];

@@ -8,6 +8,7 @@ use channel::answers as channel;
 use hooks::answers::records::{self, Wish};
 use intake::answers as intake;
 use listeners::reply::bad_request;
+use plan::answers::Wish as Wanted;
 use releases::answers::{lost, purge};
 use serde::Deserialize;
 use sources::answers as sources;
@@ -47,6 +48,11 @@ pub(super) async fn reload(Permitted(debug): Permitted, Form(named): Form<Named>
 
 pub(super) async fn record(Permitted(debug): Permitted, Form(wish): Form<Wish>) -> Response {
     records::record(&debug.doors, &debug.recorder, wish).await
+}
+
+/// Changes nothing, but works for a while.
+pub(super) async fn plan(Permitted(debug): Permitted, Form(wish): Form<Wanted>) -> Response {
+    plan::answers::edit(debug.planner.get(), wish, &debug.secrets).await
 }
 
 pub(super) async fn confirm_removals(Permitted(debug): Permitted, Form(form): Form<Confirmation>) -> Response {

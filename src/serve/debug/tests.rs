@@ -109,6 +109,7 @@ fn debug(channel: Channel) -> (Debug, JoinSet<()>) {
         monitors: Arc::default(),
         lookout: Arc::default(),
         charts: Arc::default(),
+        planner: Arc::default(),
         reloader: Arc::default(),
         sources: Arc::default(),
         recorder: Recorder::new("/nowhere/records".into(), Secrets::default()),

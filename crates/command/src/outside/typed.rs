@@ -13,7 +13,17 @@ const WAYS: [&str; 4] = ["--namespace", "--pod", "--kube-config", "--kube-contex
 /// Runs the command in the pod, and returns its exit code.
 pub fn run(place: &Outside, caller: &Caller<'_>) -> Result<u8, CommandError> {
     let words = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
-    match outside::run(place, caller.program, without_way(words), caller.environment) {
+    run_words(place, caller, without_way(words), None)
+}
+
+/// Runs these words in the pod, and returns the exit code. The program reads `input`, or nothing.
+pub fn run_words(
+    place: &Outside,
+    caller: &Caller<'_>,
+    words: Vec<String>,
+    input: Option<&str>,
+) -> Result<u8, CommandError> {
+    match outside::run(place, caller.program, words, input, caller.environment) {
         Err(error) if is_unheard(&error) => Ok(0),
         ended => Ok(ended?),
     }

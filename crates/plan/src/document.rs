@@ -1,0 +1,201 @@
+//! The document of a plan, for programs; its texts are for people.
+//!
+//! Must never hold a secret: values and objects are compared whole, and shown masked.
+
+use serde::{Deserialize, Serialize};
+
+use crate::fields::Field;
+
+/// What an edit would do.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Plan {
+    /// The modules to which something would happen, in the order in which it begins.
+    pub modules: Vec<ModulePlan>,
+    /// The changes of global values.
+    pub global: Vec<Field>,
+    /// The global hooks that would run.
+    pub hooks: Vec<HookPlan>,
+    /// Keys of the ConfigMap that would not be applied, each with the reason.
+    pub refused: Vec<Refused>,
+    /// Releases whose removal would wait for a person, each with the reason.
+    pub held: Vec<Refused>,
+    /// Jobs that ran while the plan was made. Their outcomes are not part of it.
+    pub running: Vec<String>,
+}
+
+/// A thing that would not be done, and the reason.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Refused {
+    /// The key of the ConfigMap, or the release.
+    pub name: String,
+    /// The reason.
+    pub reason: String,
+}
+
+/// What would happen to a module.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ModulePlan {
+    /// The module's name.
+    pub name: String,
+    /// The act.
+    pub act: Act,
+    /// The source of the decision that the module is on or off, and the source's reason.
+    pub because: String,
+    /// The changes of its values, as the release gets them.
+    pub values: Vec<Field>,
+    /// The hooks that would run.
+    pub hooks: Vec<HookPlan>,
+    /// The end of the run, if the module would run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub release: Option<ReleasePlan>,
+    /// The obstacle that the module would wait for; empty if there is none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub waits_for: String,
+    /// The error for which the module would not run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// What the operator would do with a module.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Act {
+    /// The module is switched on, and runs.
+    SwitchOn,
+    /// The module runs again.
+    Run,
+    /// The module is switched off, and its release is removed.
+    Remove,
+    /// The module would run, and waits.
+    Wait,
+}
+
+/// A hook that would run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct HookPlan {
+    /// The hook's name.
+    pub hook: String,
+    /// The kind of the binding for which it runs.
+    pub binding: String,
+    /// The run from which its values in this plan are.
+    pub values: ValuesOf,
+    /// The patches of objects that it asked for when it was tried, a line each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub patches: Vec<String>,
+}
+
+/// The run of a hook from which the values in a plan are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum ValuesOf {
+    /// The hook was tried for this plan.
+    Try,
+    /// The hook's last run in earnest.
+    LastRun,
+    /// The hook has not run, so that its values are missing.
+    NoRun,
+}
+
+impl HookPlan {
+    /// Notes that the hook has not run in earnest.
+    pub(crate) fn has_not_run(&mut self) {
+        if self.values == ValuesOf::LastRun {
+            self.values = ValuesOf::NoRun;
+        }
+    }
+}
+
+/// What would happen to a release.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ReleasePlan {
+    /// The end of the run.
+    pub end: End,
+    /// The reason of the end, for people.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+    /// Remedies, if the run fails.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hints: Vec<String>,
+    /// The changes of objects.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub objects: Vec<ObjectPlan>,
+}
+
+/// The end of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum End {
+    /// Nothing changes.
+    Unchanged,
+    /// People maintain the objects.
+    LeftAlone,
+    /// Helm makes a new revision.
+    Upgrade,
+    /// The records of helm are repaired first.
+    Repair,
+    /// The revision that does not do its work is taken back.
+    Return,
+    /// The release is removed.
+    Removal,
+    /// The run fails, or waits for a person.
+    Fails,
+}
+
+/// What would happen to an object.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ObjectPlan {
+    /// The object's API version.
+    pub api_version: String,
+    /// Its kind.
+    pub kind: String,
+    /// Its namespace; none for one that the manifest leaves to the release.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+    /// Its name.
+    pub name: String,
+    /// The act.
+    pub act: ObjectAct,
+    /// The changed fields.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fields: Vec<Field>,
+    /// The reason, if the API server would refuse the object, or the field for which it is replaced.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+}
+
+/// What helm or the operator would do with an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum ObjectAct {
+    /// The object is made.
+    Create,
+    /// Some of its fields change.
+    Change,
+    /// It is deleted and made anew.
+    Replace,
+    /// It is deleted.
+    Delete,
+    /// It is no longer rendered, and stays.
+    Leave,
+    /// The API server refuses it.
+    Refused,
+    /// Its kind is not served.
+    Unserved,
+}
+
+impl Plan {
+    /// Whether the edit would change anything, or leave something undone.
+    pub fn is_empty(&self) -> bool {
+        let Self {
+            modules,
+            global,
+            hooks,
+            refused,
+            held,
+            running: _,
+        } = self;
+        modules.is_empty() && global.is_empty() && hooks.is_empty() && refused.is_empty() && held.is_empty()
+    }
+}

@@ -1,0 +1,127 @@
+//! Plans of edits: they say what happens, and change nothing.
+
+use serde_json::{Value, json};
+
+use super::stage::{CONVERGED, Stage, assert_says};
+
+const SCHEMA: &str = "type: object\nproperties: {size: {type: string, enum: [small, large, wide]}}\n";
+
+#[test]
+fn a_plan_says_which_objects_change_and_changes_nothing() {
+    let stage = Stage::build("planned");
+    stage.add_module("030-late");
+    stage.write("modules/020-victim/openapi/config-values.yaml", SCHEMA);
+    stage.configure(&json!({"lateEnabled": "false"}));
+    let operator = stage.start();
+    operator.wait_for(&[CONVERGED]);
+    let (objects, revisions) = (stage.objects(), stage.kubectl("get secrets -o=name -l owner=helm"));
+
+    let edit = json!({"lateEnabled": "true", "good": "size: large", "goodEnabled": "true"});
+    stage.write("edit.yaml", &manifest(&edit));
+    let plan = format!("plan -f {}", stage.path("edit.yaml").display());
+    let said = operator.ask_for_code(2, &plan);
+    let expected = [
+        "1. good runs",
+        "size: small → large",
+        "~ ConfigMap good",
+        "data.size: small → large",
+        "2. victim runs\n   hooks    hooks/hook.sh (beforeHelm), with the values of its last run\n   release  no object changes",
+        "3. late is switched on, and runs (ConfigMap)",
+        "+ ConfigMap late",
+        "modules: 1 switched on, 2 run again; objects: 1 created, 1 changed, 0 deleted",
+    ];
+    assert_says(&said, &expected);
+
+    // The same is said of a removal, of a section that breaks its schema, and of an edit that changes nothing.
+    stage.write(
+        "removal.yaml",
+        "goodEnabled: \"false\"\nlateEnabled: \"false\"\nvictim: 'size: 7'\n",
+    );
+    let removal = format!("plan -f {}", stage.path("removal.yaml").display());
+    let said = operator.ask_for_code(2, &removal);
+    assert_says(
+        &said,
+        &[
+            "1. good is removed",
+            "- ConfigMap good",
+            "not applied",
+            "victim: ",
+            "size",
+        ],
+    );
+    stage.write("same.yaml", &manifest(&json!({"lateEnabled": "false"})));
+    let said = operator.ask(&format!("plan -f {}", stage.path("same.yaml").display()));
+    assert_says(&said, &["nothing would change"]);
+
+    // A plan changes nothing, and what it says comes true.
+    assert_eq!(stage.objects(), objects);
+    assert_eq!(stage.kubectl("get secrets -o=name -l owner=helm"), revisions);
+    stage.configure(&edit);
+    stage.wait_for_sizes("good:large late:small victim:small");
+    let after = stage.sizes();
+    operator.stop();
+    assert_eq!(after, "good:large late:small victim:small");
+}
+
+#[test]
+fn a_plan_names_what_stands_in_its_way() {
+    let stage = Stage::build("unplanned");
+    stage.configure(&json!({}));
+    let operator = stage.start();
+    operator.wait_for(&[CONVERGED]);
+    let said = operator.ask_in_vain("plan -f /nowhere.yaml");
+    assert_says(&said, &["cannot read /nowhere.yaml"]);
+    stage.write("bad.yaml", "apiVersion: v1\nkind: Secret\ndata: {}\n");
+    let said = operator.ask_in_vain(&format!("plan -f {}", stage.path("bad.yaml").display()));
+    assert_says(
+        &said,
+        &["bad.yaml", "should be a ConfigMap, but is a Secret", "config check"],
+    );
+    operator.stop();
+}
+
+fn manifest(data: &Value) -> String {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "addon-operator"}, "data": data}).to_string()
+}
+
+/// A hook that computes a value, asks for an object, and notes each run.
+const COMPUTES: &str = r#"#!/bin/bash
+if [[ $1 == --config ]]; then echo '{configVersion: v1, dryRun: true, beforeHelm: 1}'; exit; fi
+echo "${ADDON_OPERATOR_DRY_RUN:-in earnest}" >>"$(dirname "$0")/runs"
+size=$(jq -r .made.base "$VALUES_PATH")
+echo '{"op": "add", "path": "/made/size", "value": "'"$size"'"}' >"$VALUES_JSON_PATCH_PATH"
+echo '{"operation": "CreateOrUpdate", "object": {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "by-hook-'"$size"'", "namespace": "'"$ADDON_OPERATOR_NAMESPACE"'"}}}' >"$KUBERNETES_PATCH_PATH"
+"#;
+
+#[test]
+fn a_hook_that_allows_it_is_tried_and_nothing_that_it_asks_for_is_done() {
+    let stage = Stage::build("tried");
+    stage.add_module("040-made");
+    stage.write(
+        "modules/values.yaml",
+        "goodEnabled: true\nvictimEnabled: true\nmadeEnabled: true\n",
+    );
+    stage.write("modules/040-made/values.yaml", "made: {size: small, base: small}\n");
+    stage.write("modules/040-made/hooks/compute.sh", COMPUTES);
+    stage.configure(&json!({}));
+    let operator = stage.start();
+    operator.wait_for(&[CONVERGED]);
+    stage.write("edit.yaml", &manifest(&json!({"made": "base: large"})));
+    let said = operator.ask_for_code(2, &format!("plan -f {}", stage.path("edit.yaml").display()));
+    let expected = [
+        "base: small → large",
+        "size: small → large",
+        "hooks/compute.sh (beforeHelm), tried",
+        "asks for: CreateOrUpdate ConfigMap ",
+        "/by-hook-large",
+        "data.size: small → large",
+    ];
+    assert_says(&said, &expected);
+    let runs = fs_err::read_to_string(stage.path("modules/040-made/hooks/runs")).unwrap();
+    assert_eq!(runs, "in earnest\ntrue\n");
+    assert_eq!(stage.kubectl("get configmap by-hook-large --ignore-not-found"), "");
+    stage.configure(&json!({"made": "base: large"}));
+    stage.wait_for_sizes("good:small made:large victim:small");
+    stage.kubectl("get configmap by-hook-large");
+    operator.stop();
+}
