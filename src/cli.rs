@@ -86,6 +86,8 @@ enum Command {
     Object(releases::command::object::Object),
     /// Find the rights that modules need
     Rbac(authoring::command::rbac::Rbac),
+    /// Plan how the operator takes over releases of helm, Flux and Argo CD
+    Migrate(migrate::command::Migrate),
     /// Print the answer of the debug socket to a path
     Raw(Raw),
     /// Print a script that completes commands and flags in a shell
@@ -110,7 +112,7 @@ pub fn run(cli: Cli, environment: &Environment) -> ExitCode {
         environment,
     };
     if let Some(outside) = cli.command.as_ref().and_then(Command::asked).and_then(Target::outside) {
-        return end_elsewhere(typed::run(&outside, &caller));
+        return end_with(typed::run(&outside, &caller));
     }
     let outcome = match cli.command {
         None => return crate::app::main(&StartArgs::default(), environment),
@@ -118,6 +120,7 @@ pub fn run(cli: Cli, environment: &Environment) -> ExitCode {
         Some(Command::Hooks(hooks)) => return hooks.run(environment),
         Some(Command::PostRenderer(post_renderer)) => return post_renderer.run(),
         Some(Command::Plan(plan)) => return plan.run(&caller).unwrap_or_else(|error| end(Err(error))),
+        Some(Command::Migrate(migrate)) => return end_with(migrate.run(&caller)),
         Some(Command::Version) => print(concat!("addon-operator ", env!("CARGO_PKG_VERSION"), "\n")),
         Some(Command::Queue(queue)) => queue.run(&caller),
         Some(Command::Module(module)) => module.run(&caller),
@@ -155,6 +158,7 @@ impl Command {
             | Self::Object(_)
             // The file is here, so the command goes to the pod in words of its own.
             | Self::Plan(_)
+            | Self::Migrate(_)
             | Self::Rbac(_)
             | Self::PostRenderer(_) => None,
         }
@@ -178,8 +182,8 @@ fn end(outcome: Result<(), CommandError>) -> ExitCode {
     }
 }
 
-/// The exit code of a command that ran in the pod of an operator elsewhere.
-fn end_elsewhere(outcome: Result<u8, CommandError>) -> ExitCode {
+/// The exit code of a command that has one of its own, or that ran in the pod of an operator elsewhere.
+fn end_with(outcome: Result<u8, CommandError>) -> ExitCode {
     outcome.map_or_else(|error| end(Err(error)), ExitCode::from)
 }
 

@@ -7,7 +7,7 @@ use command::outside::typed;
 use command::{Caller, Target, print};
 use settings::{Environment, HooksArgs, Program, variables};
 
-use super::{AFTER_HELP, Raw, completion, config, end, end_elsewhere, hook, queue};
+use super::{AFTER_HELP, Raw, completion, config, end, end_with, hook, queue};
 
 /// Runs the hooks of a directory when something happens in a Kubernetes cluster.
 #[derive(Debug, Parser)]
@@ -74,7 +74,7 @@ fn run(command: Option<HooksCommand>, environment: &Environment) -> ExitCode {
         environment,
     };
     if let Some(outside) = command.as_ref().and_then(HooksCommand::asked).and_then(Target::outside) {
-        return end_elsewhere(typed::run(&outside, &caller));
+        return end_with(typed::run(&outside, &caller));
     }
     end(match command {
         None => return crate::app::serve_hooks(&HooksArgs::default(), environment),

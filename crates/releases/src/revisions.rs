@@ -5,7 +5,7 @@
 //! revision that names kinds that are no longer served, or too few objects for its removal. Never deletes a revision.
 
 pub mod before;
-mod contents;
+pub mod contents;
 pub mod hook_run;
 pub mod marks;
 pub mod missed;

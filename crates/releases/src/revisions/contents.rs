@@ -17,7 +17,7 @@ use serde_json::value::{RawValue, to_raw_value};
 const CONTENT_LIMIT: u64 = 64 << 20;
 
 /// The fields of a release as unparsed JSON, because values may be nested deeper than the operator's parser allows.
-pub(super) type Content = BTreeMap<String, Box<RawValue>>;
+pub type Content = BTreeMap<String, Box<RawValue>>;
 
 /// A text field of the release's contents; empty if the field is absent.
 pub(super) fn text(content: &Content, field: &str) -> String {
@@ -42,7 +42,7 @@ pub(super) fn note_failure(content: &mut Content, left: Status) -> io::Result<()
 }
 
 /// Parses helm's format: base64 of gzip of JSON.
-pub(super) fn decode(bytes: &[u8]) -> io::Result<Content> {
+pub fn decode(bytes: &[u8]) -> io::Result<Content> {
     let packed = STANDARD.decode(bytes).map_err(io::Error::other)?;
     let mut text = Vec::new();
     if packed.starts_with(&[0x1f, 0x8b]) {

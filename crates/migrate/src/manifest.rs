@@ -1,0 +1,210 @@
+//! Manifests that helm has rendered: their objects, each with its template, and the differences between two of them.
+//!
+//! Must never print the contents of an object: a difference is told by its place alone.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use helm_yaml::yaml::{self, YamlError};
+use kube_access::apis::Apis;
+use objects::key::flat;
+use serde_json::Value;
+
+/// The comment before a manifest that names its template.
+const SOURCE: &str = "# Source: ";
+/// The annotation of helm hooks.
+const HOOK: &str = "helm.sh/hook";
+/// The annotation that makes an object a hook of Argo CD.
+pub const ARGO_HOOK: &str = "argocd.argoproj.io/hook";
+/// The labels that Flux puts on each object of a release.
+pub const OF_FLUX: [&str; 2] = ["helm.toolkit.fluxcd.io/name", "helm.toolkit.fluxcd.io/namespace"];
+/// The number of places that are told of one object.
+const PLACES: usize = 3;
+
+/// An object with the path of its template.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Rendered {
+    pub template: String,
+    pub object: Value,
+}
+
+/// The objects of a rendering.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Rendering {
+    pub objects: Vec<Rendered>,
+    /// Helm hooks: each with its events, as in `Job/migrate (pre-upgrade)`.
+    pub hooks: Vec<String>,
+}
+
+impl Rendering {
+    /// Reads the output of helm.
+    pub fn read(manifest: &str) -> Result<Self, YamlError> {
+        let mut rendering = Self::default();
+        for piece in pieces(manifest) {
+            let template = piece.lines().find_map(|line| line.strip_prefix(SOURCE));
+            let template = template.unwrap_or_default().trim();
+            for object in yaml::documents_v2(piece)?.into_iter().flat_map(flat) {
+                if !object.is_object() {
+                    continue;
+                }
+                if let Some(events) = object["metadata"]["annotations"][HOOK].as_str() {
+                    rendering.hooks.push(format!("{} ({events})", shown(&object)));
+                    continue;
+                }
+                rendering.objects.push(Rendered {
+                    template: template.to_owned(),
+                    object,
+                });
+            }
+        }
+        Ok(rendering)
+    }
+
+    /// The objects that have no namespace although their kind has one, by their templates.
+    pub fn homeless(&self, apis: &Apis) -> BTreeSet<&str> {
+        let objects = self.objects.iter();
+        let homeless = objects.filter(|rendered| is_homeless(&rendered.object, apis));
+        homeless.map(|rendered| rendered.template.as_str()).collect()
+    }
+
+    /// The helm hooks that have one of these events.
+    pub fn hooks_at(&self, events: &[&str]) -> Vec<String> {
+        let has = |hook: &&String| {
+            let told = hook
+                .rsplit_once('(')
+                .map_or("", |(_, events)| events.trim_end_matches(')'));
+            told.split(',').any(|event| events.contains(&event.trim()))
+        };
+        self.hooks.iter().filter(has).cloned().collect()
+    }
+}
+
+fn pieces(manifest: &str) -> Vec<&str> {
+    let (mut pieces, mut start, mut at) = (Vec::new(), 0, 0);
+    for line in manifest.split_inclusive('\n') {
+        if line.trim_end() == "---" {
+            pieces.push(&manifest[start..at]);
+            start = at + line.len();
+        }
+        at += line.len();
+    }
+    pieces.push(&manifest[start..]);
+    pieces
+}
+
+fn is_homeless(object: &Value, apis: &Apis) -> bool {
+    is_namespaced(object, apis) && object["metadata"]["namespace"].as_str().is_none_or(str::is_empty)
+}
+
+fn is_namespaced(object: &Value, apis: &Apis) -> bool {
+    let field = |field: &str| object[field].as_str().unwrap_or_default();
+    apis.kind(field("apiVersion"), field("kind"))
+        .is_some_and(|kind| kind.namespaced)
+}
+
+fn shown(object: &Value) -> String {
+    let text = |value: &Value| value.as_str().unwrap_or("?").to_owned();
+    format!("{}/{}", text(&object["kind"]), text(&object["metadata"]["name"]))
+}
+
+/// An object's identity in the form of Argo CD: group, kind, namespace and name.
+fn identity(object: &Value) -> String {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let version = text(&object["apiVersion"]);
+    let group = version.split_once('/').map_or("", |(group, _)| group);
+    let (kind, metadata) = (text(&object["kind"]), &object["metadata"]);
+    [group, &kind, &text(&metadata["namespace"]), &text(&metadata["name"])].join("/")
+}
+
+/// The objects with the namespace that they get, and without the labels that only tell their owner.
+fn settled(objects: &[Rendered], namespace: &str, apis: &Apis) -> BTreeMap<String, Value> {
+    let settle = |rendered: &Rendered| {
+        let mut object = rendered.object.clone();
+        if is_homeless(&object, apis) {
+            object["metadata"]["namespace"] = Value::from(namespace);
+        }
+        for field in ["labels", "annotations"] {
+            if let Some(texts) = object["metadata"][field].as_object_mut() {
+                texts.retain(|key, _| !OF_FLUX.contains(&key.as_str()));
+            }
+            let is_empty = |value: &Value| value.is_null() || value.as_object().is_some_and(serde_json::Map::is_empty);
+            if let Some(metadata) = object["metadata"].as_object_mut()
+                && metadata.get(field).is_some_and(is_empty)
+            {
+                metadata.remove(field);
+            }
+        }
+        (identity(&object), object)
+    };
+    objects.iter().map(settle).collect()
+}
+
+/// The differences between the objects of a release and those of its module, in words: none if both are the same.
+pub fn differences(release: &Rendering, module: &Rendering, namespace: &str, apis: &Apis) -> Vec<String> {
+    let (old, new) = (
+        settled(&release.objects, namespace, apis),
+        settled(&module.objects, namespace, apis),
+    );
+    let mut told = Vec::new();
+    for (key, object) in &old {
+        match new.get(key) {
+            None => told.push(format!("{} is not rendered", shown(object))),
+            Some(other) if other != object => {
+                let mut places = Vec::new();
+                differ(object, other, String::new(), &mut places);
+                told.push(format!("{} has another {}", shown(object), places.join(", ")));
+            }
+            Some(_) => {}
+        }
+    }
+    let added = new.iter().filter(|(key, _)| !old.contains_key(*key));
+    told.extend(added.map(|(_, object)| format!("{} is new", shown(object))));
+    told
+}
+
+/// The same for an Application, of whose objects only the names are known.
+pub fn other_names(names: &BTreeSet<String>, module: &Rendering, namespace: &str, apis: &Apis) -> Vec<String> {
+    let new = settled(&module.objects, namespace, apis);
+    let mut told = Vec::new();
+    let gone = names.iter().filter(|name| !new.contains_key(*name));
+    told.extend(gone.map(|name| format!("{} is not rendered", brief(name))));
+    let added = new.keys().filter(|name| !names.contains(*name));
+    told.extend(added.map(|name| format!("{} is new", brief(name))));
+    told
+}
+
+fn brief(identity: &str) -> String {
+    let parts: Vec<&str> = identity.split('/').collect();
+    match parts.as_slice() {
+        [_, kind, _, name] => format!("{kind}/{name}"),
+        _ => identity.to_owned(),
+    }
+}
+
+fn differ(one: &Value, other: &Value, path: String, places: &mut Vec<String>) {
+    if places.len() >= PLACES || one == other {
+        return;
+    }
+    let below = |key: &str| {
+        if path.is_empty() {
+            key.to_owned()
+        } else {
+            format!("{path}.{key}")
+        }
+    };
+    match (one, other) {
+        (Value::Object(one), Value::Object(other)) => {
+            let keys: BTreeSet<&String> = one.keys().chain(other.keys()).collect();
+            for key in keys {
+                let (one, other) = (one.get(key), other.get(key));
+                let nothing = Value::Null;
+                differ(one.unwrap_or(&nothing), other.unwrap_or(&nothing), below(key), places);
+            }
+        }
+        (Value::Array(one), Value::Array(other)) if one.len() == other.len() => {
+            for (at, (one, other)) in one.iter().zip(other).enumerate() {
+                differ(one, other, format!("{path}[{at}]"), places);
+            }
+        }
+        _ => places.push(path),
+    }
+}

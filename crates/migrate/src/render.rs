@@ -1,0 +1,103 @@
+//! Renders written modules by helm, as the operator would, to compare their objects with those of releases.
+//!
+//! Never talks to a cluster: the facts about it are given.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use child::Spawner;
+use helm::{Chart, Helm, HelmError, Options, Verbosity};
+use helm_yaml::yaml::{self, YamlError};
+use kube_access::apis::Apis;
+use masking::secret::known::Known;
+use names::ModuleName;
+use serde_json::{Value, json};
+use settings::Environment;
+use tempfile::TempDir;
+use thiserror::Error;
+use tokio_util::sync::CancellationToken;
+
+use crate::manifest::Rendering;
+use crate::values::{ValuePath, texts_at};
+
+/// Why a module is not rendered.
+#[derive(Debug, Error)]
+pub enum RenderError {
+    #[error(transparent)]
+    Helm(#[from] HelmError),
+    #[error("helm has rendered no YAML")]
+    Yaml(#[from] YamlError),
+    #[error("cannot prepare the values for helm")]
+    Prepare(#[from] io::Error),
+}
+
+/// Helm with the facts about a cluster.
+#[derive(Debug)]
+pub struct Renderer {
+    helm: Helm,
+    tmp: TempDir,
+    spawner: Spawner,
+}
+
+impl Renderer {
+    /// A renderer for releases in this namespace.
+    pub fn new(environment: &Environment, namespace: &str, spawner: Spawner) -> io::Result<Self> {
+        let tmp = tempfile::tempdir()?;
+        let options = Options {
+            binary: environment.get("HELM_BIN").unwrap_or("helm".as_ref()).into(),
+            dir: tmp.path().to_owned(),
+            // Rendering needs no cluster.
+            kubeconfig: PathBuf::from("/dev/null"),
+            namespace: namespace.to_owned(),
+            search_path: environment.get("PATH").unwrap_or_default().to_owned(),
+            home: None,
+            post_renderer: PathBuf::new(),
+            labels: BTreeMap::new(),
+            history_max: 1,
+            timeout: Duration::from_mins(1),
+        };
+        Ok(Self {
+            helm: Helm::new(options, spawner.clone()),
+            tmp,
+            spawner,
+        })
+    }
+
+    /// Renders the module in the directory with these values of its own.
+    pub async fn render(
+        &self,
+        dir: &Path,
+        module: &ModuleName,
+        values: &Value,
+        secret: &BTreeSet<ValuePath>,
+        apis: &Apis,
+    ) -> Result<Rendering, RenderError> {
+        // Errors of helm may quote values.
+        let texts = texts_at(values, secret);
+        let known: Known = texts.iter().map(String::as_str).collect();
+        self.spawner.secrets().learn(Arc::new(known));
+        let all = json!({"global": {"enabledModules": [module.as_str()]}, module.values_key(): values});
+        let file = self.tmp.path().join("values.yaml");
+        fs_err::write(&file, yaml::to_string(&all))?;
+        let chart = Chart {
+            release: module.as_str(),
+            dir,
+            values: &file,
+            labels: &BTreeMap::new(),
+            kubeconfig: None,
+            kept: &BTreeSet::new(),
+            withheld: &BTreeSet::new(),
+            claims: None,
+            env: &[],
+        };
+        let (names, cancel) = (apis.names.iter().map(String::as_str), CancellationToken::new());
+        let manifest = self
+            .helm
+            .template(chart, &apis.version, names, Verbosity::Whole, &cancel)
+            .await?;
+        Ok(Rendering::read(&manifest)?)
+    }
+}

@@ -1,0 +1,324 @@
+//! Takes one planned release: reads its contents, writes its module, and compares the module's objects with those of the
+//! release.
+//!
+//! Never leaves the files of a module that is not taken.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use addon_core::failure::Failure;
+use kube_access::error::RequestError;
+use names::ModuleName;
+use report::Chain;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::contents::{self, Contents};
+use crate::folder::{self, FolderError};
+use crate::manifest::{self, ARGO_HOOK, Rendering};
+use crate::module::{Draft, OldNames};
+use crate::namespace;
+use crate::outline::{Facts, Outline, Place};
+use crate::plan::{Planned, Way};
+use crate::read::Reader;
+use crate::render::Renderer;
+use crate::values::{ValuePath, named_secret, without};
+
+/// The choices of the person.
+#[derive(Debug, Clone)]
+pub struct Choices {
+    /// The directory with charts that are not in the cluster.
+    pub charts: Option<PathBuf>,
+    pub accepts_differences: bool,
+    /// Whether secret values are written into the ConfigMap.
+    pub with_secrets: bool,
+}
+
+/// A release that is taken over, as far as the plan tells it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Taken {
+    pub module: ModuleName,
+    pub order: u32,
+    /// The directory of the module, below `modules`.
+    pub directory: String,
+    /// The object that named the release until now.
+    pub from: Place,
+    pub release: String,
+    pub namespace: String,
+    /// Whether the release stays as it is; otherwise a new one takes over its objects.
+    pub keeps_release: bool,
+    pub chart: String,
+    pub version: String,
+    /// The number of values that people have set.
+    pub values: usize,
+    /// Helm hooks that run at the hand-over.
+    pub hooks: Vec<String>,
+    /// The differences that the person accepts.
+    pub differences: Vec<String>,
+    /// Values that the person has to supply, because they are secret.
+    pub secrets: Vec<String>,
+    /// Facts about the hand-over, in words.
+    pub remarks: Vec<String>,
+    /// The record, for the commands; none for Argo CD.
+    #[serde(skip)]
+    pub record: Option<(Place, String)>,
+    /// The section of the ConfigMap.
+    #[serde(skip)]
+    pub section: Value,
+}
+
+/// Why a release is not taken.
+#[derive(Debug)]
+pub enum NotTaken {
+    /// For a reason of its own.
+    Left(String),
+    /// For a reason that stops all others, too.
+    Failed(Failure),
+    Folder(FolderError),
+}
+
+impl From<String> for NotTaken {
+    fn from(reason: String) -> Self {
+        Self::Left(reason)
+    }
+}
+
+impl From<RequestError> for NotTaken {
+    fn from(error: RequestError) -> Self {
+        if error.is_unreachable() {
+            Self::Failed(error.into())
+        } else {
+            Self::Left(Chain(&error).to_string())
+        }
+    }
+}
+
+/// The tools for all releases.
+#[derive(Debug)]
+pub struct Taking<'a> {
+    pub reader: &'a Reader,
+    pub renderer: &'a Renderer,
+    pub choices: &'a Choices,
+    /// The operator's namespace.
+    pub operator: &'a str,
+    /// The directory of modules.
+    pub modules: &'a Path,
+}
+
+impl Taking<'_> {
+    /// Takes a release. `done` has the modules that were taken before, by the objects that named them.
+    pub async fn take(&self, planned: Planned, done: &BTreeMap<Place, ModuleName>) -> Result<Taken, NotTaken> {
+        let mut contents = self.contents(&planned.outline).await?;
+        let dir = self.modules.join(planned.dir());
+        let taken = self.written(planned, &mut contents, &dir, done).await;
+        if taken.is_err() {
+            // Only a leftover of this call can be there.
+            drop(fs_err::remove_dir_all(&dir));
+        }
+        taken
+    }
+
+    async fn contents(&self, outline: &Outline) -> Result<Contents, NotTaken> {
+        let charts = self.choices.charts.as_deref();
+        let Some((stored, record)) = &outline.record else {
+            let Facts::Argocd(application) = &outline.facts else {
+                return Err(NotTaken::Left("it has no record".to_owned()));
+            };
+            return Ok(contents::of_application(application, charts)?);
+        };
+        let fields = self.reader.record(&stored.namespace, &record.secret).await?;
+        let mut contents = contents::of_record(&fields, charts)?;
+        match &outline.facts {
+            Facts::Flux(facts) => {
+                for source in facts.sources.iter().filter(|source| source.is_secret) {
+                    match self.reader.values(source).await? {
+                        Some(text) => contents.secret.extend(contents::paths_of(source, &text)?),
+                        None if source.is_optional => {}
+                        None => {
+                            let (place, key) = (&source.place, &source.key);
+                            return Err(NotTaken::Left(format!(
+                                "spec.valuesFrom: there is no key '{key}' in Secret '{place}'"
+                            )));
+                        }
+                    }
+                }
+            }
+            Facts::Helm => {
+                if let Some(owner) = contents.release.as_ref().and_then(contents::flux_owner) {
+                    return Err(NotTaken::Left(format!(
+                        "the HelmRelease '{owner}' looks after it: `addon-operator migrate from flux` takes it over"
+                    )));
+                }
+            }
+            Facts::Argocd(_) => {}
+        }
+        Ok(contents)
+    }
+
+    async fn written(
+        &self,
+        planned: Planned,
+        contents: &mut Contents,
+        dir: &Path,
+        done: &BTreeMap<Place, ModuleName>,
+    ) -> Result<Taken, NotTaken> {
+        let secret: BTreeSet<ValuePath> = named_secret(&contents.values)
+            .union(&contents.secret)
+            .cloned()
+            .collect();
+        let withheld = if self.choices.with_secrets {
+            BTreeSet::new()
+        } else {
+            secret.clone()
+        };
+        let (needs, mut remarks) = needs(&planned.outline, done);
+        remarks.extend(planned.outline.remarks.iter().cloned());
+        let rendering = self
+            .rendering(&planned, contents, dir, &needs, &withheld, &secret)
+            .await?;
+        let differences = self.differences(&planned.outline, contents, &rendering);
+        if !differences.is_empty() && !self.choices.accepts_differences {
+            return Err(NotTaken::Left(format!(
+                "its module would change objects: {}; --accept-differences takes it over nevertheless",
+                differences.join("; ")
+            )));
+        }
+        remarks.extend(of_crds(contents));
+        let hooks = match planned.way {
+            Way::Mark => rendering.hooks_at(&["pre-upgrade", "post-upgrade"]),
+            Way::Install => rendering.hooks_at(&["pre-install", "post-install"]),
+        };
+        let directory = planned.dir();
+        let Planned {
+            module,
+            order,
+            way,
+            outline,
+        } = planned;
+        Ok(Taken {
+            directory,
+            module,
+            order,
+            from: outline.place,
+            release: outline.release,
+            namespace: outline.namespace,
+            keeps_release: way == Way::Mark,
+            chart: contents.chart.name.clone(),
+            version: contents.chart.version.clone(),
+            values: crate::values::leaves(&contents.values).len(),
+            hooks,
+            differences,
+            secrets: withheld.iter().map(ToString::to_string).collect(),
+            remarks,
+            record: outline.record.map(|(stored, record)| (stored, record.secret)),
+            section: without(&contents.values, &withheld),
+        })
+    }
+
+    /// Writes the module, and renders it. Templates that leave the namespace to helm get a line for it.
+    async fn rendering(
+        &self,
+        planned: &Planned,
+        contents: &mut Contents,
+        dir: &Path,
+        needs: &[ModuleName],
+        withheld: &BTreeSet<ValuePath>,
+        secret: &BTreeSet<ValuePath>,
+    ) -> Result<Rendering, NotTaken> {
+        let corrects_drift = matches!(&planned.outline.facts, Facts::Flux(facts) if facts.corrects_drift);
+        let mut has_settled = planned.outline.namespace == self.operator;
+        loop {
+            let draft = Draft {
+                module: &planned.module,
+                chart: &contents.chart,
+                old: OldNames {
+                    release: &planned.outline.release,
+                    namespace: &planned.outline.namespace,
+                },
+                operator: self.operator,
+                needs,
+                corrects_drift,
+                required: withheld,
+            };
+            folder::write(dir, &draft.files()).map_err(NotTaken::Folder)?;
+            let apis = &self.reader.apis;
+            let rendered = self
+                .renderer
+                .render(dir, &planned.module, &contents.values, secret, apis);
+            let rendering = rendered
+                .await
+                .map_err(|error| NotTaken::Left(format!("its chart cannot be rendered: {}", Chain(&error))))?;
+            let is_argo_hook = |object: &Value| !object["metadata"]["annotations"][ARGO_HOOK].is_null();
+            if let Some(hook) = rendering.objects.iter().find(|rendered| is_argo_hook(&rendered.object)) {
+                let template = &hook.template;
+                return Err(NotTaken::Left(format!(
+                    "its chart has a hook of Argo CD, which helm does not know: {template}"
+                )));
+            }
+            let homeless: BTreeSet<String> = rendering.homeless(apis).into_iter().map(str::to_owned).collect();
+            if has_settled || homeless.is_empty() {
+                return match homeless.first().filter(|_| planned.outline.namespace != self.operator) {
+                    None => Ok(rendering),
+                    Some(template) => Err(NotTaken::Left(format!(
+                        "{template} renders an object without a namespace, and the operator's helm would put it into '{}'",
+                        self.operator
+                    ))),
+                };
+            }
+            self.settle(planned, contents, &homeless);
+            has_settled = true;
+        }
+    }
+
+    /// Writes the namespace into the templates.
+    fn settle(&self, planned: &Planned, contents: &mut Contents, homeless: &BTreeSet<String>) {
+        let module = planned.module.as_str();
+        for template in homeless {
+            // Helm names a chart by its alias.
+            let inner = [planned.module.values_key(), contents.chart.name.clone()];
+            let path = inner
+                .iter()
+                .find_map(|chart| template.strip_prefix(&format!("{module}/charts/{chart}/")));
+            let Some(bytes) = path.and_then(|path| contents.chart.files.get_mut(path)) else {
+                continue;
+            };
+            let text = String::from_utf8_lossy(bytes).into_owned();
+            if let Some(settled) = namespace::settle(&text, &self.reader.apis) {
+                *bytes = settled.into_bytes();
+            }
+        }
+    }
+
+    fn differences(&self, outline: &Outline, contents: &Contents, rendering: &Rendering) -> Vec<String> {
+        let apis = &self.reader.apis;
+        match (&contents.release, &outline.facts) {
+            (Some(release), _) => manifest::differences(release, rendering, &outline.namespace, apis),
+            (None, Facts::Argocd(application)) => {
+                manifest::other_names(&application.objects, rendering, &outline.namespace, apis)
+            }
+            (None, Facts::Helm | Facts::Flux(_)) => Vec::new(),
+        }
+    }
+}
+
+/// The modules that the release needs, and remarks about those that are no modules.
+fn needs(outline: &Outline, done: &BTreeMap<Place, ModuleName>) -> (Vec<ModuleName>, Vec<String>) {
+    let (mut needs, mut remarks) = (Vec::new(), Vec::new());
+    for place in &outline.needs {
+        match done.get(place) {
+            Some(module) => needs.push(module.clone()),
+            None => remarks.push(format!("it depends on '{place}', which is not taken over")),
+        }
+    }
+    (needs, remarks)
+}
+
+fn of_crds(contents: &Contents) -> Option<String> {
+    let count = contents.chart.crd_files().count();
+    let chart = &contents.chart.name;
+    (count > 0).then(|| {
+        format!(
+            "the CRDs stay as they are; the operator updates them once you copy the files of `crds` from charts/{chart} into `crds` of the module"
+        )
+    })
+}
