@@ -66,7 +66,7 @@ demo: ## watch the operator at work in a real local control plane; as root also 
 RUST_TEST_THREADS ?= $(shell expr 3 \* $$(nproc) / 2)
 SUITES_AT_ONCE ?= 2
 # A suite is a test target, `units` or `examples`. Suites that take minutes begin first, so that none of them is alone at the end.
-LONG_SUITES := installed cluster bundles bad_input contract crds leadership
+LONG_SUITES := installed cluster bundles bad_input contract crds leadership migrate
 TARGETS := .packages[].targets[] | select(.kind == ["test"]).name
 SUITES = $(LONG_SUITES) $(filter-out $(LONG_SUITES),units $(sort $(shell cargo metadata --no-deps --format-version=1 --locked | \
   jq --raw-output '$(TARGETS)')) examples)
@@ -75,6 +75,7 @@ PART_examples := --doc
 # Kinds come and go in the one, and the other counts requests of operators that start anew when kinds change. Each has its own plane.
 PLANE_crds := $(TARGET)/debug/testbed run --helm4 --
 PLANE_bad_input := $(PLANE_crds)
+PLANE_migrate := $(PLANE_crds)
 
 .PHONY: test
 test: export RUST_TEST_THREADS := $(RUST_TEST_THREADS)

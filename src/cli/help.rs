@@ -178,7 +178,7 @@ mod tests {
     }
 
     /// Each command with the flags that it uses. s: socket, n: namespace, p: pod, k: kubeconfig, o: output, x: secrets.
-    const USED: [(&str, &[&str]); 11] = [
+    const USED: [(&str, &[&str]); 12] = [
         (
             "",
             &[
@@ -194,6 +194,7 @@ mod tests {
         ("", &["global test", "hook replay", "package choose"]),
         ("o", &["config check", "module lint", "object health"]),
         ("no", &["rbac generate"]),
+        ("nko", &["migrate from"]),
         ("snkx", &["start"]),
         (
             "nk",

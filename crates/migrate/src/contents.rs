@@ -147,18 +147,14 @@ fn pull_it(chart: &ChartName) -> String {
 
 /// The paths of the values that a source of Flux gives.
 pub fn paths_of(source: &ValuesSource, text: &str) -> Result<BTreeSet<ValuePath>, String> {
-    match &source.target {
-        Some(target) => {
-            let path = keys_of(target).ok_or_else(|| format!("spec.valuesFrom: '{target}' is no path of helm"))?;
-            Ok([path].into())
-        }
-        None => {
-            let (place, key) = (&source.place, &source.key);
-            // The error of the parser would quote the text.
-            let values = yaml::from_str_v2(text).map_err(|_| format!("key '{key}' of '{place}' is not YAML"))?;
-            Ok(leaves(&values))
-        }
+    if let Some(target) = &source.target {
+        let path = keys_of(target).ok_or_else(|| format!("spec.valuesFrom: '{target}' is no path of helm"))?;
+        return Ok([path].into());
     }
+    let (place, key) = (&source.place, &source.key);
+    // The error of the parser would quote the text.
+    let values = yaml::from_str_v2(text).map_err(|_| format!("key '{key}' of '{place}' is not YAML"))?;
+    Ok(leaves(&values))
 }
 
 #[cfg(test)]

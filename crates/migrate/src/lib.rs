@@ -11,6 +11,10 @@
 //! the person accepts it.
 //!
 //! Begin with [`outline`], then [`plan`].
+#![expect(
+    clippy::doc_markdown,
+    reason = "the doc comments of flags are the text of --help, and kinds of objects have capitals"
+)]
 
 pub mod argocd;
 pub mod chart;
@@ -18,6 +22,7 @@ pub mod command;
 pub mod contents;
 pub mod flux;
 pub mod folder;
+pub mod kinds;
 pub mod manifest;
 pub mod module;
 pub mod namespace;

@@ -5,9 +5,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use helm_yaml::yaml::{self, YamlError};
-use kube_access::apis::Apis;
 use objects::key::flat;
 use serde_json::Value;
+
+use crate::kinds::Kinds;
 
 /// The comment before a manifest that names its template.
 const SOURCE: &str = "# Source: ";
@@ -60,9 +61,9 @@ impl Rendering {
     }
 
     /// The objects that have no namespace although their kind has one, by their templates.
-    pub fn homeless(&self, apis: &Apis) -> BTreeSet<&str> {
+    pub fn homeless(&self, kinds: &Kinds) -> BTreeSet<&str> {
         let objects = self.objects.iter();
-        let homeless = objects.filter(|rendered| is_homeless(&rendered.object, apis));
+        let homeless = objects.filter(|rendered| is_homeless(&rendered.object, kinds));
         homeless.map(|rendered| rendered.template.as_str()).collect()
     }
 
@@ -91,14 +92,8 @@ fn pieces(manifest: &str) -> Vec<&str> {
     pieces
 }
 
-fn is_homeless(object: &Value, apis: &Apis) -> bool {
-    is_namespaced(object, apis) && object["metadata"]["namespace"].as_str().is_none_or(str::is_empty)
-}
-
-fn is_namespaced(object: &Value, apis: &Apis) -> bool {
-    let field = |field: &str| object[field].as_str().unwrap_or_default();
-    apis.kind(field("apiVersion"), field("kind"))
-        .is_some_and(|kind| kind.namespaced)
+fn is_homeless(object: &Value, kinds: &Kinds) -> bool {
+    kinds.has_namespace(object) && object["metadata"]["namespace"].as_str().is_none_or(str::is_empty)
 }
 
 fn shown(object: &Value) -> String {
@@ -116,10 +111,10 @@ fn identity(object: &Value) -> String {
 }
 
 /// The objects with the namespace that they get, and without the labels that only tell their owner.
-fn settled(objects: &[Rendered], namespace: &str, apis: &Apis) -> BTreeMap<String, Value> {
+fn settled(objects: &[Rendered], namespace: &str, kinds: &Kinds) -> BTreeMap<String, Value> {
     let settle = |rendered: &Rendered| {
         let mut object = rendered.object.clone();
-        if is_homeless(&object, apis) {
+        if is_homeless(&object, kinds) {
             object["metadata"]["namespace"] = Value::from(namespace);
         }
         for field in ["labels", "annotations"] {
@@ -139,10 +134,10 @@ fn settled(objects: &[Rendered], namespace: &str, apis: &Apis) -> BTreeMap<Strin
 }
 
 /// The differences between the objects of a release and those of its module, in words: none if both are the same.
-pub fn differences(release: &Rendering, module: &Rendering, namespace: &str, apis: &Apis) -> Vec<String> {
+pub fn differences(release: &Rendering, module: &Rendering, namespace: &str, kinds: &Kinds) -> Vec<String> {
     let (old, new) = (
-        settled(&release.objects, namespace, apis),
-        settled(&module.objects, namespace, apis),
+        settled(&release.objects, namespace, kinds),
+        settled(&module.objects, namespace, kinds),
     );
     let mut told = Vec::new();
     for (key, object) in &old {
@@ -151,7 +146,10 @@ pub fn differences(release: &Rendering, module: &Rendering, namespace: &str, api
             Some(other) if other != object => {
                 let mut places = Vec::new();
                 differ(object, other, String::new(), &mut places);
-                told.push(format!("{} has another {}", shown(object), places.join(", ")));
+                // A field that is `null` equals one that is absent.
+                if !places.is_empty() {
+                    told.push(format!("{} has another {}", shown(object), places.join(", ")));
+                }
             }
             Some(_) => {}
         }
@@ -161,11 +159,14 @@ pub fn differences(release: &Rendering, module: &Rendering, namespace: &str, api
     told
 }
 
-/// The same for an Application, of whose objects only the names are known.
-pub fn other_names(names: &BTreeSet<String>, module: &Rendering, namespace: &str, apis: &Apis) -> Vec<String> {
-    let new = settled(&module.objects, namespace, apis);
+/// The same for an Application, of whose objects only the names are known. Argo CD names the CRDs and the namespace, too,
+/// that helm's charts do not render.
+pub fn other_names(names: &BTreeSet<String>, module: &Rendering, namespace: &str, kinds: &Kinds) -> Vec<String> {
+    let new = settled(&module.objects, namespace, kinds);
     let mut told = Vec::new();
-    let gone = names.iter().filter(|name| !new.contains_key(*name));
+    let is_apart =
+        |name: &str| name.contains("/CustomResourceDefinition/") || name == format!("/Namespace//{namespace}");
+    let gone = names.iter().filter(|name| !new.contains_key(*name) && !is_apart(name));
     told.extend(gone.map(|name| format!("{} is not rendered", brief(name))));
     let added = new.keys().filter(|name| !names.contains(*name));
     told.extend(added.map(|name| format!("{} is new", brief(name))));
@@ -206,5 +207,73 @@ fn differ(one: &Value, other: &Value, path: String, places: &mut Vec<String>) {
             }
         }
         _ => places.push(path),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OLD: &str = "---\n# Source: web/templates/a.yaml\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n  labels:\n    \
+                       helm.toolkit.fluxcd.io/name: web\ndata: {x: '1', y: open-sesame}\n---\n# Source: web/templates/b.yaml\n\
+                       apiVersion: v1\nkind: Service\nmetadata: {name: b, namespace: shop}\n";
+
+    fn read(manifest: &str) -> Rendering {
+        Rendering::read(manifest).unwrap()
+    }
+
+    #[test]
+    fn the_same_objects_differ_in_nothing() {
+        let new = OLD.replace("  name: a\n", "  name: a\n  namespace: shop\n");
+        let new = new.replace("  labels:\n    helm.toolkit.fluxcd.io/name: web\n", "");
+        assert_eq!(differences(&read(OLD), &read(&new), "shop", &Kinds::some()), [""; 0]);
+        let elsewhere = differences(&read(OLD), &read(&new), "other", &Kinds::some());
+        assert_eq!(elsewhere, ["ConfigMap/a is not rendered", "ConfigMap/a is new"]);
+    }
+
+    #[test]
+    fn differences_are_told_by_place_and_never_by_value() {
+        let empty = OLD.replace("data: {", "binaryData: null\ndata: {z: null, ");
+        assert_eq!(differences(&read(OLD), &read(&empty), "shop", &Kinds::some()), [""; 0]);
+        let new = OLD.replace("open-sesame", "other").replace("name: b", "name: c");
+        assert_eq!(
+            differences(&read(OLD), &read(&new), "shop", &Kinds::some()),
+            [
+                "Service/b is not rendered",
+                "ConfigMap/a has another data.y",
+                "Service/c is new"
+            ]
+        );
+    }
+
+    #[test]
+    fn hooks_are_told_apart_and_homeless_objects_are_found() {
+        let hook = "---\napiVersion: batch/v1\nkind: Job\nmetadata:\n  name: j\n  annotations: {helm.sh/hook: 'pre-install, post-upgrade'}\n";
+        let rendering = read(&format!("{OLD}{hook}"));
+        assert_eq!(rendering.objects.len(), 2);
+        assert_eq!(
+            rendering.hooks_at(&["post-upgrade"]),
+            ["Job/j (pre-install, post-upgrade)"]
+        );
+        assert_eq!(rendering.hooks_at(&["pre-upgrade"]), [""; 0]);
+        let homeless: Vec<&str> = rendering.homeless(&Kinds::some()).into_iter().collect();
+        assert_eq!(homeless, ["web/templates/a.yaml"]);
+    }
+
+    #[test]
+    fn an_application_is_compared_by_names() {
+        let named = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        let names = named(&[
+            "/ConfigMap/shop/a",
+            "/Service/shop/b",
+            "/Namespace//shop",
+            "apiextensions.k8s.io/CustomResourceDefinition//x",
+        ]);
+        assert_eq!(other_names(&names, &read(OLD), "shop", &Kinds::some()), [""; 0]);
+        let names = named(&["/ConfigMap/shop/a", "apps/Deployment/shop/d"]);
+        assert_eq!(
+            other_names(&names, &read(OLD), "shop", &Kinds::some()),
+            ["Deployment/d is not rendered", "Service/b is new"]
+        );
     }
 }

@@ -18,6 +18,7 @@ use releases::revisions::{CHECKSUM, INPUTS, MAINTENANCE, contents};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use crate::kinds::Kinds;
 use crate::outline::{Left, Place, Record, Records, ValuesSource};
 
 /// The number of objects in one answer.
@@ -48,12 +49,14 @@ pub type Fields = BTreeMap<String, Box<RawValue>>;
 pub struct Reader {
     pub cluster: Cluster,
     pub apis: Arc<Apis>,
+    pub kinds: Kinds,
 }
 
 impl Reader {
     pub async fn new(cluster: Cluster) -> Result<Self, Failure> {
         let apis = cluster.apis().await?;
-        Ok(Self { cluster, apis })
+        let kinds = Kinds::of(&apis);
+        Ok(Self { cluster, apis, kinds })
     }
 
     fn attempt(&self, namespace: Option<&str>, verb: &'static str, resource: &str, name: &str) -> Attempt {

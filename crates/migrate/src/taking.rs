@@ -255,7 +255,11 @@ impl Taking<'_> {
                     "its chart has a hook of Argo CD, which helm does not know: {template}"
                 )));
             }
-            let homeless: BTreeSet<String> = rendering.homeless(apis).into_iter().map(str::to_owned).collect();
+            let homeless: BTreeSet<String> = rendering
+                .homeless(&self.reader.kinds)
+                .into_iter()
+                .map(str::to_owned)
+                .collect();
             if has_settled || homeless.is_empty() {
                 return match homeless.first().filter(|_| planned.outline.namespace != self.operator) {
                     None => Ok(rendering),
@@ -283,18 +287,18 @@ impl Taking<'_> {
                 continue;
             };
             let text = String::from_utf8_lossy(bytes).into_owned();
-            if let Some(settled) = namespace::settle(&text, &self.reader.apis) {
+            if let Some(settled) = namespace::settle(&text, &self.reader.kinds) {
                 *bytes = settled.into_bytes();
             }
         }
     }
 
     fn differences(&self, outline: &Outline, contents: &Contents, rendering: &Rendering) -> Vec<String> {
-        let apis = &self.reader.apis;
+        let kinds = &self.reader.kinds;
         match (&contents.release, &outline.facts) {
-            (Some(release), _) => manifest::differences(release, rendering, &outline.namespace, apis),
+            (Some(release), _) => manifest::differences(release, rendering, &outline.namespace, kinds),
             (None, Facts::Argocd(application)) => {
-                manifest::other_names(&application.objects, rendering, &outline.namespace, apis)
+                manifest::other_names(&application.objects, rendering, &outline.namespace, kinds)
             }
             (None, Facts::Helm | Facts::Flux(_)) => Vec::new(),
         }

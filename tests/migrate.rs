@@ -1,0 +1,324 @@
+//! Releases of helm, Flux and Argo CD are handed over on a real API server, by the commands of a plan. A target of its own:
+//! it installs CRDs, which disturb tests that rely on an unchanged list of APIs.
+#![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
+#![expect(clippy::panic, reason = "a test that cannot go on ends there")]
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+use testbed::part::Part;
+use testbed::plane::User;
+
+#[path = "bad_input/stage.rs"]
+#[expect(dead_code, reason = "most of it is about bad input")]
+mod stage;
+#[path = "migrate/tools.rs"]
+mod tools;
+
+use tools::{Migration, chart, found, generations, install_crds, unowned};
+
+const OF_HELM: &str = "app.kubernetes.io/managed-by=Helm";
+/// The charts, each with the values that it needs on a control plane without nodes.
+const TEN: [(&str, &[&str]); 10] = [
+    ("alertmanager", &["--set", "replicaCount=2"]),
+    ("descheduler", &["--set", "schedule=0 3 * * *"]),
+    ("external-dns", &["--set", "interval=5m,policy=upsert-only"]),
+    ("kube-state-metrics", &["--set", "replicas=2"]),
+    // The API service would be unreachable, and with it each list of APIs.
+    ("metrics-server", &["--set", "apiService.create=false"]),
+    ("podinfo", &["--set", "ui.message=hello"]),
+    ("prometheus-blackbox-exporter", &["--set", "replicas=2"]),
+    ("prometheus-node-exporter", &["--set", "service.port=9111"]),
+    ("prometheus-pushgateway", &["--set", "replicaCount=2"]),
+    (
+        "prometheus-redis-exporter",
+        &["--set", "redisAddress=redis://shop:6379"],
+    ),
+];
+
+/// The release and the revision of each newest record, as in `web 2`.
+fn deployed(migration: &Migration, labels: &str) -> Vec<String> {
+    let columns = "custom-columns=N:.metadata.labels.name,V:.metadata.labels.version";
+    let listed = migration.stage.kubectl(&format!(
+        "get secrets --selector owner=helm,status=deployed{labels} --output {columns} --no-headers"
+    ));
+    let row = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+    listed.lines().map(row).collect()
+}
+
+fn keeps_a_release(helm: Part) {
+    let migration = Migration::build("kept", helm);
+    let within = migration.stage.namespace();
+    migration.install(within, "my-web", "podinfo", &["--set", "replicaCount=2"]);
+    let before = Migration::objects(within, OF_HELM);
+    let said = migration.migrate("plan", &format!("helm my-web --namespace {}", migration.operator()));
+    assert_eq!(said.code, Some(0), "{}{}", said.out, said.err);
+    assert!(
+        said.out.contains("100-my-web") && said.out.contains("keeps its release"),
+        "{}",
+        said.out
+    );
+    migration.follow("plan", "Mark releases");
+    migration.take_over("plan");
+    let after = Migration::objects(within, "app.kubernetes.io/name=my-web-podinfo");
+    assert!(before.len() >= 2 && before.len() == after.len(), "{before:?}");
+    assert_eq!(unowned(&before), unowned(&after));
+    assert_eq!(generations(&before), generations(&after));
+    assert_eq!(deployed(&migration, ",name=my-web"), ["my-web 2"]);
+}
+
+#[test]
+fn a_release_of_helm_3_beside_the_operator_stays() {
+    keeps_a_release(Part::Helm3);
+}
+
+#[test]
+fn a_release_of_helm_4_beside_the_operator_stays() {
+    keeps_a_release(Part::Helm4);
+}
+
+#[test]
+fn ten_public_charts_move_from_helm_without_a_change_of_their_objects() {
+    let migration = Migration::build("ten", Part::Helm3);
+    for (name, more) in TEN {
+        migration.install(&migration.shop, &format!("my-{name}"), name, more);
+    }
+    let before = Migration::objects(&migration.shop, "");
+    let said = migration.migrate("plan", "helm");
+    assert_eq!(said.code, Some(0), "{}{}", said.out, said.err);
+    migration.take_over("plan");
+    migration.follow("plan", "Remove the former owner");
+    let after = Migration::objects(&migration.shop, "");
+    assert!(before.len() > 25, "{}", before.len());
+    assert_eq!(unowned(&before), unowned(&after));
+    // Nothing was installed beside the operator, and the old records are gone.
+    let beside = Migration::objects(migration.stage.namespace(), OF_HELM);
+    let beside: Vec<&String> = beside.keys().collect();
+    assert_eq!(beside, [r#""ConfigMap" "good""#, r#""ConfigMap" "victim""#]);
+    let old = migration
+        .shop
+        .kubectl(["get", "secrets", "--selector", "owner=helm"])
+        .unwrap();
+    assert_eq!(old, "");
+    assert_eq!(deployed(&migration, "").len(), 12);
+}
+
+#[test]
+fn a_helm_release_of_flux_is_handed_over_and_then_deleted() {
+    let migration = Migration::build("flux", Part::Helm3);
+    let shop = &migration.shop;
+    install_crds(shop);
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "shown"},
+        "stringData": {"values.yaml": "ui: {message: open-sesame}"}});
+    let release = json!({
+        "apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease",
+        "metadata": {"name": "front", "finalizers": ["finalizers.fluxcd.io"]},
+        "spec": {
+            "interval": "10m", "values": {"replicaCount": 2},
+            "valuesFrom": [{"kind": "Secret", "name": "shown"}],
+            "driftDetection": {"mode": "enabled"},
+            "dependsOn": [{"name": "back"}],
+            "upgrade": {"remediation": {"retries": 3}},
+            "chart": {"spec": {"chart": "podinfo", "version": "6.x",
+                "sourceRef": {"kind": "HelmRepository", "name": "podinfo"}}},
+        },
+    });
+    let mut back = release.clone();
+    back["metadata"]["name"] = json!("back");
+    back["spec"] = json!({"interval": "10m", "chartRef": {"kind": "OCIRepository", "name": "exporter"},
+        "postRenderers": []});
+    let mut lost = back.clone();
+    lost["metadata"]["name"] = json!("lost");
+    let kubectl = shop.kubectl_as(User::Admin);
+    for object in [&secret, &release, &back, &lost] {
+        kubectl.feed(["apply", "--filename=-"], &object.to_string()).unwrap();
+    }
+    let set = ["--set", "replicaCount=2,ui.message=open-sesame"];
+    migration.install(shop, "front", "podinfo", &set);
+    // Without pods it is healthy on a control plane without nodes.
+    migration.install(shop, "back", "prometheus-redis-exporter", &["--set", "replicaCount=0"]);
+    let before = Migration::objects(shop, OF_HELM);
+
+    let said = migration.migrate("plan", "flux");
+    assert_eq!(said.code, Some(2), "{}{}", said.out, said.err);
+    assert!(said.out.contains("/lost: it has no release"), "{}", said.out);
+    assert!(
+        said.out.contains("100-back") && said.out.contains("110-front"),
+        "{}",
+        said.out
+    );
+    assert!(said.out.contains("needs secrets: ui.message"), "{}", said.out);
+    let written = migration.stage.path("plan");
+    for entry in walkdir::WalkDir::new(&written) {
+        let entry = entry.unwrap();
+        if entry.file_type().is_file() {
+            let text = fs_err::read(entry.path()).unwrap();
+            assert!(
+                !String::from_utf8_lossy(&text).contains("open-sesame"),
+                "{}",
+                entry.path().display()
+            );
+        }
+    }
+    let settings = fs_err::read_to_string(written.join("modules/110-front/module.yaml")).unwrap();
+    assert_eq!(settings, "dependsOn:\n- back\ndrift: changed\n");
+
+    let linted = migration
+        .stage
+        .said(&["module", "lint", written.join("modules").to_str().unwrap()]);
+    assert!(linted.status.success(), "{}", String::from_utf8_lossy(&linted.stdout));
+    let said = migration.migrate("whole", "flux front back --with-secrets");
+    assert_eq!(said.code, Some(0), "{}{}", said.out, said.err);
+    migration.follow("whole", "Let go");
+    let suspended = found(shop, "helmrelease", "front").unwrap();
+    assert_eq!(suspended["spec"]["suspend"], true);
+    migration.take_over("whole");
+    assert_eq!(unowned(&before), unowned(&Migration::objects(shop, OF_HELM)));
+    // The controller removes the finalizer of a suspended HelmRelease, and uninstalls nothing.
+    for name in ["front", "back"] {
+        let patch = r#"{"metadata":{"finalizers":null}}"#;
+        shop.kubectl(["patch", "helmrelease", name, "--type=merge", "--patch", patch])
+            .unwrap();
+    }
+    migration.follow("whole", "Remove the former owner");
+    assert_eq!(found(shop, "helmrelease", "front"), None);
+    assert_eq!(unowned(&before), unowned(&Migration::objects(shop, OF_HELM)));
+}
+
+#[test]
+fn an_application_of_argo_cd_is_handed_over_and_then_deleted() {
+    let migration = Migration::build("argo", Part::Helm3);
+    let shop = &migration.shop;
+    install_crds(shop);
+    let path = chart("podinfo");
+    let rendered = migration.helm(
+        shop,
+        &[
+            "template",
+            "front",
+            path.to_str().unwrap(),
+            "--namespace",
+            shop.name(),
+            "--set",
+            "replicaCount=2",
+            "--set-string",
+            "ui.message=42",
+            "--no-hooks",
+        ],
+    );
+    let kubectl = shop.kubectl_as(User::Admin);
+    kubectl.feed(["apply", "--filename=-"], &rendered).unwrap();
+    let resource = |group: &str, kind: &str| json!({"group": group, "kind": kind, "version": "v1", "namespace": shop.name(), "name": "front-podinfo"});
+    let version = path.file_stem().unwrap().to_str().unwrap().replace("podinfo-", "");
+    let application = json!({
+        "apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
+        "metadata": {"name": "front", "finalizers": ["resources-finalizer.argocd.argoproj.io"]},
+        "spec": {
+            "project": "default",
+            "destination": {"server": "https://kubernetes.default.svc", "namespace": shop.name()},
+            "source": {"repoURL": "https://stefanprodan.github.io/podinfo", "chart": "podinfo", "targetRevision": "6.*",
+                "helm": {"valuesObject": {"replicaCount": 2},
+                    "parameters": [{"name": "ui.message", "value": "42", "forceString": true}]}},
+            "syncPolicy": {"automated": {"prune": true, "selfHeal": true}},
+        },
+        "status": {"sync": {"status": "Synced", "revision": version},
+            "resources": [resource("apps", "Deployment"), resource("", "Service")]},
+    });
+    let mut elsewhere = application.clone();
+    elsewhere["metadata"]["name"] = json!("elsewhere");
+    elsewhere["spec"]["destination"] = json!({"name": "other-cluster", "namespace": "a"});
+    for object in [&application, &elsewhere] {
+        kubectl.feed(["apply", "--filename=-"], &object.to_string()).unwrap();
+    }
+    let before = Migration::objects(shop, "app.kubernetes.io/name=front-podinfo");
+    assert_eq!(before.len(), 2);
+
+    let said = migration.migrate("none", "argocd front");
+    assert_eq!(said.code, Some(2), "{}{}", said.out, said.err);
+    assert!(said.out.contains("`helm pull podinfo --repo"), "{}", said.out);
+    let charts = format!("--charts {}", path.parent().unwrap().display());
+    let said = migration.migrate("plan", &format!("argocd {charts}"));
+    assert_eq!(said.code, Some(2), "{}{}", said.out, said.err);
+    assert!(said.out.contains("/elsewhere: spec.destination.name"), "{}", said.out);
+    migration.follow("plan", "Let go");
+    let freed = found(shop, "application", "front").unwrap();
+    assert!(
+        freed["metadata"]["finalizers"].is_null() && freed["spec"]["syncPolicy"]["automated"].is_null(),
+        "{freed}"
+    );
+    migration.take_over("plan");
+    migration.follow("plan", "Remove the former owner");
+    assert_eq!(found(shop, "application", "front"), None);
+    let after = Migration::objects(shop, "app.kubernetes.io/name=front-podinfo");
+    assert_eq!(unowned(&before), unowned(&after));
+}
+
+/// A Secret of helm with these contents.
+fn record(name: &str, status: &str, contents: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Secret", "type": "helm.sh/release.v1",
+        "metadata": {"name": format!("sh.helm.release.v1.{name}.v1"),
+            "labels": {"owner": "helm", "name": name, "version": "1", "status": status}},
+        "data": {"release": STANDARD.encode(contents)},
+    })
+}
+
+#[test]
+fn hostile_records_are_named_and_harm_nothing() {
+    let migration = Migration::build("bad", Part::Helm3);
+    let zeros = vec![0; 256 << 20];
+    let mut bomb = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+    std::io::Write::write_all(&mut bomb, &zeros).unwrap();
+    let bomb = STANDARD.encode(bomb.finish().unwrap());
+    let outside = json!({"name": "out", "manifest": "", "chart": {"metadata": {"name": "../../x", "version": "1"}}});
+    let markup = json!({"name": "m", "manifest": "", "chart": {"metadata": {"name": "<b>\u{1b}[31m", "version": "1"}}});
+    let coded = |contents: &Value| STANDARD.encode(contents.to_string());
+    let mut items = vec![
+        record("bomb", "deployed", &bomb),
+        record("broken", "deployed", "no record"),
+        record("outside", "deployed", &coded(&outside)),
+        record("markup", "deployed", &coded(&markup)),
+        record("pending", "pending-upgrade", ""),
+        json!({"apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"name": "old.v1", "labels": {"OWNER": "TILLER", "NAME": "old", "STATUS": "DEPLOYED"}}}),
+    ];
+    // More than one page of the list.
+    items.extend((0..994).map(|at| record(&format!("many{at}"), "failed", "")));
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": items});
+    let kubectl = migration.shop.kubectl_as(User::Admin);
+    kubectl
+        .feed(["create", "--filename=-", "--output=name"], &list.to_string())
+        .unwrap();
+    let begun = Instant::now();
+    let said = migration.migrate("plan", "helm --output json");
+    assert!(begun.elapsed() < Duration::from_mins(1), "{:?}", begun.elapsed());
+    assert_eq!(said.code, Some(2), "{}", said.err);
+    let plan: Value = serde_json::from_str(&said.out).unwrap();
+    let left = plan["left"].as_array().unwrap().iter();
+    let reason = |left: &Value| (left["name"].as_str().unwrap().to_owned(), left["reason"].to_string());
+    let reasons: BTreeMap<String, String> = left.map(reason).collect();
+    assert_eq!(reasons.len(), 1000);
+    for (name, expected) in [
+        ("bomb", "is damaged"),
+        ("broken", "is damaged"),
+        ("outside", "no name of a chart"),
+        ("markup", "no name of a chart"),
+        ("pending", "pending-upgrade"),
+        ("old", "helm 2"),
+        ("many7", "revision 1 is failed"),
+    ] {
+        assert!(reasons[name].contains(expected), "{name}: {}", reasons[name]);
+    }
+    let page = migration.page("plan");
+    assert!(
+        !page.contains("<b>") && !page.contains('\u{1b}'),
+        "markup is shown as it is"
+    );
+    // A folder with contents is not written to.
+    let again = migration.migrate("plan", "helm");
+    assert_eq!(again.code, Some(1));
+    assert!(again.err.contains("has contents already"), "{}", again.err);
+}
