@@ -72,7 +72,8 @@ SUITES = $(LONG_SUITES) $(filter-out $(LONG_SUITES),units $(sort $(shell cargo m
   jq --raw-output '$(TARGETS)')) examples)
 PART_units := --lib --bins
 PART_examples := --doc
-# Kinds come and go in the one, and the other counts requests of operators that start anew when kinds change. Each has its own plane.
+# Kinds come and go in two of them, and the other counts requests of operators that start anew when kinds change. Each has its own
+# plane.
 PLANE_crds := $(TARGET)/debug/testbed run --helm4 --
 PLANE_bad_input := $(PLANE_crds)
 PLANE_migrate := $(PLANE_crds)

@@ -68,6 +68,28 @@ fn keeps_a_release(helm: Part) {
     assert_eq!(unowned(&before), unowned(&after));
     assert_eq!(generations(&before), generations(&after));
     assert_eq!(deployed(&migration, ",name=my-web"), ["my-web 2"]);
+
+    // The way back: the release is no operator's any more, and can be handed over again.
+    migration.stage.kubectl("create deployment addon-operator --image=none");
+    migration.follow("plan", "The way back");
+    let operator = migration
+        .stage
+        .namespace()
+        .object("deployment", "addon-operator")
+        .unwrap();
+    assert_eq!(operator.unwrap()["spec"]["replicas"], 0);
+    assert_eq!(
+        unowned(&before),
+        unowned(&Migration::objects(within, "app.kubernetes.io/name=my-web-podinfo"))
+    );
+    assert!(
+        migration
+            .page("plan")
+            .contains(&format!("helm rollback my-web 1 --namespace {}", migration.operator()))
+    );
+    migration.helm(within, &["rollback", "my-web", "1"]);
+    let again = migration.migrate("again", &format!("helm my-web --namespace {}", migration.operator()));
+    assert_eq!(again.code, Some(0), "{}{}", again.out, again.err);
 }
 
 #[test]

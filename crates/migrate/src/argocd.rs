@@ -105,10 +105,13 @@ fn chart(object: &Value, source: &Value) -> Result<ChartName, String> {
     match (text(&source["chart"]), text(&source["path"])) {
         (Some(chart), _) => {
             // A range of versions is settled at each sync.
-            let synced = text(&object["status"]["sync"]["revision"]).filter(|_| object["spec"]["sources"].is_null());
+            let sync = &object["status"]["sync"];
+            let mut sources = object["spec"]["sources"].as_array().into_iter().flatten();
+            let at = sources.position(|one| std::ptr::eq(one, source));
+            let synced = text(at.map_or(&sync["revision"], |at| &sync["revisions"][at]));
             Ok(ChartName {
                 name: chart.rsplit('/').next().unwrap_or(chart).to_owned(),
-                version: synced.unwrap_or(wanted).trim_start_matches('v').to_owned(),
+                version: synced.unwrap_or(wanted).to_owned(),
                 repository,
             })
         }
@@ -315,10 +318,11 @@ mod tests {
         let chart = json!({"repoURL": "r", "chart": "c", "targetRevision": "1"});
         let mut object = application(&json!(null));
         object["spec"]["sources"] = json!([chart, {"repoURL": "g", "ref": "values"}]);
+        object["status"] = json!({"sync": {"revisions": ["v1.2.3", "abc"]}});
         let Facts::Argocd(facts) = outline(&object).unwrap().facts else {
             panic!("it is an Application");
         };
-        assert_eq!(facts.chart.unwrap().name, "c");
+        assert_eq!(facts.chart.unwrap().version, "v1.2.3");
         object["spec"]["sources"] = json!([chart, chart]);
         assert!(outline(&object).unwrap_err().contains("several"));
     }

@@ -78,8 +78,12 @@ pub fn pulled(charts: &Path, name: &str, version: &str) -> Result<Option<Chart>,
     if !is_plain(name) || (!version.is_empty() && !is_plain(version)) {
         return Err(format!("'{name}' in version '{version}' is no name of a chart"));
     }
-    let archive = charts.join(format!("{name}-{version}.tgz"));
-    let read = if archive.is_file() {
+    let number = version.trim_start_matches('v');
+    let archives = [version.to_owned(), number.to_owned(), format!("v{number}")];
+    let mut archives = archives
+        .map(|version| charts.join(format!("{name}-{version}.tgz")))
+        .into_iter();
+    let read = if let Some(archive) = archives.find(|archive| archive.is_file()) {
         fs_err::File::open(&archive)
             .map_err(ChartError::Read)
             .and_then(Chart::of_archive)
@@ -89,7 +93,7 @@ pub fn pulled(charts: &Path, name: &str, version: &str) -> Result<Option<Chart>,
         return Ok(None);
     };
     let chart = read.map_err(|error| told(&error))?;
-    let fits = version.is_empty() || chart.version.trim_start_matches('v') == version.trim_start_matches('v');
+    let fits = version.is_empty() || chart.version.trim_start_matches('v') == number;
     Ok(fits.then_some(chart))
 }
 

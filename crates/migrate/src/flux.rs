@@ -4,6 +4,7 @@
 //! Never decides by a field that it does not know: such a field means nothing to a release that is deployed.
 
 use std::collections::BTreeSet;
+use std::fmt::Write as _;
 
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
@@ -83,11 +84,10 @@ fn release_name(spec: &Value, name: &str, target: Option<&str>) -> String {
     if name.len() <= NAME_LIMIT {
         return name;
     }
-    let digest: String = Sha256::digest(&name)
-        .iter()
-        .take(6)
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
+    let mut digest = String::new();
+    for byte in Sha256::digest(&name).iter().take(6) {
+        let _ = write!(digest, "{byte:02x}");
+    }
     let kept = name.get(..NAME_KEPT).unwrap_or(&name);
     format!("{kept}-{digest}")
 }
@@ -169,7 +169,7 @@ mod tests {
             .collect()
     }
 
-    fn release(spec: Value) -> Value {
+    fn release(spec: &Value) -> Value {
         json!({"metadata": {"namespace": "flux-system", "name": "web"}, "spec": spec})
     }
 
@@ -191,7 +191,7 @@ mod tests {
             ),
         ];
         for (spec, name, namespace, storage) in rows {
-            let outline = outline(&release(spec.clone()), &stored).unwrap();
+            let outline = outline(&release(&spec), &stored).unwrap();
             assert_eq!(outline.release, name, "{spec}");
             assert_eq!(outline.namespace, namespace, "{spec}");
             assert_eq!(outline.record.unwrap().0.namespace, storage, "{spec}");
@@ -214,7 +214,7 @@ mod tests {
             (json!({}), "revision 3 is pending-upgrade"),
         ];
         for (spec, expected) in rows {
-            let reason = outline(&release(spec), &stored).unwrap_err().to_string();
+            let reason = outline(&release(&spec), &stored).unwrap_err().to_string();
             assert!(reason.contains(expected), "{reason}");
         }
     }
@@ -222,7 +222,7 @@ mod tests {
     #[test]
     fn sources_needs_and_remarks_are_read() {
         let stored = records(&[("flux-system", "web", "deployed")]);
-        let mut object = release(json!({
+        let mut object = release(&json!({
             "dependsOn": [{"name": "db"}, {"name": "dns", "namespace": "net"}],
             "valuesFrom": [
                 {"kind": "Secret", "name": "s", "valuesKey": "pw", "targetPath": "auth.password"},

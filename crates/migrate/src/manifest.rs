@@ -215,7 +215,7 @@ mod tests {
     use super::*;
 
     const OLD: &str = "---\n# Source: web/templates/a.yaml\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n  labels:\n    \
-                       helm.toolkit.fluxcd.io/name: web\ndata: {x: '1', y: open-sesame}\n---\n# Source: web/templates/b.yaml\n\
+                       helm.toolkit.fluxcd.io/name: web\ndata: {x: '1', word: open-sesame}\n---\n# Source: web/templates/b.yaml\n\
                        apiVersion: v1\nkind: Service\nmetadata: {name: b, namespace: shop}\n";
 
     fn read(manifest: &str) -> Rendering {
@@ -233,14 +233,14 @@ mod tests {
 
     #[test]
     fn differences_are_told_by_place_and_never_by_value() {
-        let empty = OLD.replace("data: {", "binaryData: null\ndata: {z: null, ");
+        let empty = OLD.replace("\ndata: {", "\nbinaryData: null\ndata: {z: null, ");
         assert_eq!(differences(&read(OLD), &read(&empty), "shop", &Kinds::some()), [""; 0]);
         let new = OLD.replace("open-sesame", "other").replace("name: b", "name: c");
         assert_eq!(
             differences(&read(OLD), &read(&new), "shop", &Kinds::some()),
             [
+                "ConfigMap/a has another data.word",
                 "Service/b is not rendered",
-                "ConfigMap/a has another data.y",
                 "Service/c is new"
             ]
         );

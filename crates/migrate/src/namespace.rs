@@ -22,7 +22,7 @@ pub fn settle(template: &str, kinds: &Kinds) -> Option<String> {
         let block: Vec<&str> = block.map(|line| line.trim_end()).collect();
         let indent = block.iter().find_map(|line| indent_of(line)).unwrap_or(2);
         let is_own = |line: &&str| indent_of(line) == Some(indent) && line.trim_start().starts_with("namespace:");
-        if block.iter().any(|line| is_own(&line)) {
+        if block.iter().any(is_own) {
             continue;
         }
         output.push_str(&" ".repeat(indent));

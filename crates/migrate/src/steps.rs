@@ -60,12 +60,12 @@ impl Handover<'_> {
             step(&mut page, "Mark releases");
             page.push_str("The operator works only on releases with this label. No object is touched.\n\n");
             for taken in &marked {
-                if let Some((stored, secret)) = &taken.record {
+                if let Some((stored, record)) = &taken.record {
                     command(
                         &mut page,
                         &format!(
                             "kubectl label secret {} --namespace {} {MAINTENANCE}=false",
-                            quoted(secret),
+                            quoted(&record.secret),
                             quoted(&stored.namespace)
                         ),
                     );
@@ -111,7 +111,7 @@ impl Handover<'_> {
     fn let_go(&self, page: &mut String) {
         match self.origin {
             Origin::Helm => {
-                page.push_str("Stop the pipelines and people that call `helm upgrade` for these releases.\n")
+                page.push_str("Stop the pipelines and people that call `helm upgrade` for these releases.\n");
             }
             Origin::Flux => {
                 page.push_str(
@@ -222,7 +222,7 @@ impl Handover<'_> {
             &format!("kubectl scale deployment addon-operator --namespace {operator} --replicas 0"),
         );
         for taken in self.taken {
-            if let (true, Some((stored, _))) = (taken.keeps_release, &taken.record) {
+            if let (true, Some((stored, record))) = (taken.keeps_release, &taken.record) {
                 let (namespace, selector) = (
                     quoted(&stored.namespace),
                     quoted(&format!("owner=helm,name={}", stored.name)),
@@ -236,6 +236,11 @@ impl Handover<'_> {
                 command(
                     page,
                     &format!("kubectl annotate secret --namespace {namespace} --selector {selector} {INPUTS}-"),
+                );
+                let (name, revision) = (quoted(&stored.name), record.revision);
+                command(
+                    page,
+                    &format!("helm rollback {name} {revision} --namespace {namespace}"),
                 );
             } else {
                 command(page, &delete_records(self.operator, taken.module.as_str()));

@@ -18,7 +18,7 @@ use crate::folder::{self, FolderError};
 use crate::manifest::{self, ARGO_HOOK, Rendering};
 use crate::module::{Draft, OldNames};
 use crate::namespace;
-use crate::outline::{Facts, Outline, Place};
+use crate::outline::{Facts, Outline, Place, Record};
 use crate::plan::{Planned, Way};
 use crate::read::Reader;
 use crate::render::Renderer;
@@ -61,7 +61,7 @@ pub struct Taken {
     pub remarks: Vec<String>,
     /// The record, for the commands; none for Argo CD.
     #[serde(skip)]
-    pub record: Option<(Place, String)>,
+    pub record: Option<(Place, Record)>,
     /// The section of the ConfigMap.
     #[serde(skip)]
     pub section: Value,
@@ -210,7 +210,7 @@ impl Taking<'_> {
             differences,
             secrets: withheld.iter().map(ToString::to_string).collect(),
             remarks,
-            record: outline.record.map(|(stored, record)| (stored, record.secret)),
+            record: outline.record,
             section: without(&contents.values, &withheld),
         })
     }
