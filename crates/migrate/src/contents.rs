@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use crate::chart::{Chart, ChartError};
 use crate::manifest::{OF_FLUX, Rendering};
 use crate::outline::{Application, ChartName, ValuesSource};
-use crate::values::{ValuePath, keys_of, lay_over, leaves, set};
+use crate::values::{ValuePath, lay_over, leaves, set, typed};
 
 /// The contents of a release.
 #[derive(Debug)]
@@ -149,16 +149,30 @@ fn pull_it(chart: &ChartName) -> String {
     )
 }
 
-/// The paths of the values that a source of Flux gives.
-pub fn paths_of(source: &ValuesSource, text: &str) -> Result<BTreeSet<ValuePath>, String> {
+/// Adds the text of a ConfigMap to the values that anybody may read.
+pub fn add_public(public: &mut Value, source: &ValuesSource, text: &str) -> Result<(), String> {
     if let Some(target) = &source.target {
-        let path = keys_of(target).ok_or_else(|| format!("spec.valuesFrom: '{target}' is no path of helm"))?;
-        return Ok([path].into());
+        let added = set(public, target, typed(text));
+        return added.ok_or_else(|| format!("spec.valuesFrom: '{target}' is no path of helm"));
     }
     let (place, key) = (&source.place, &source.key);
-    // The error of the parser would quote the text.
-    let values = yaml::from_str_v2(text).map_err(|_| format!("key '{key}' of '{place}' is not YAML"))?;
-    Ok(leaves(&values))
+    let values = yaml::from_str_v2(text).map_err(|error| format!("key '{key}' of '{place}' is not YAML: {error}"))?;
+    if values.is_object() {
+        lay_over(public, values);
+    }
+    Ok(())
+}
+
+/// The values that are not the same in `public`: they come from Secrets, as these are now or were before.
+pub fn not_public(values: &Value, public: &Value) -> BTreeSet<ValuePath> {
+    let at = |values: &Value, path: &ValuePath| {
+        path.0
+            .iter()
+            .try_fold(values.clone(), |value, key| value.get(key).cloned())
+    };
+    let mut paths = leaves(values);
+    paths.retain(|path| at(values, path) != at(public, path));
+    paths
 }
 
 #[cfg(test)]
@@ -254,19 +268,23 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_is_not_yaml_is_not_quoted() {
-        let source = ValuesSource {
-            is_secret: true,
-            place: Place::new("a", "s"),
+    fn only_values_that_anybody_may_read_are_no_secrets() {
+        let source = |target: Option<&str>| ValuesSource {
+            is_secret: false,
+            place: Place::new("a", "c"),
             key: "values.yaml".to_owned(),
-            target: None,
-            is_optional: false,
+            target: target.map(str::to_owned),
         };
-        assert_eq!(
-            paths_of(&source, "open-sesame: [").unwrap_err(),
-            "key 'values.yaml' of 'a/s' is not YAML"
+        let mut public = json!({"size": 1});
+        add_public(&mut public, &source(None), "{auth: {user: ada}, size: 2}").unwrap();
+        add_public(&mut public, &source(Some("port")), "80").unwrap();
+        assert!(
+            add_public(&mut public, &source(None), "a: [")
+                .unwrap_err()
+                .contains("'values.yaml' of 'a/c'")
         );
-        let paths = paths_of(&source, "auth: {password: x, user: y}").unwrap();
-        assert_eq!(paths.len(), 2);
+        let values = json!({"size": 2, "port": 80, "auth": {"user": "ada", "pin": 7}, "list": [1]});
+        let secret: Vec<String> = not_public(&values, &public).iter().map(ToString::to_string).collect();
+        assert_eq!(secret, ["auth.pin", "list"]);
     }
 }

@@ -57,6 +57,7 @@ pub fn outline(object: &Value, records: &Records) -> Result<Outline, Unfit> {
         needs,
         wave: 0,
         facts: Facts::Flux(HelmRelease {
+            values: spec["values"].clone(),
             sources: sources(&spec["valuesFrom"], &place.namespace)?,
             corrects_drift: spec["driftDetection"]["mode"] == "enabled",
         }),
@@ -104,7 +105,6 @@ fn sources(list: &Value, namespace: &str) -> Result<Vec<ValuesSource>, String> {
             place: Place::new(namespace, text(&entry["name"]).unwrap_or_default()),
             key: text(&entry["valuesKey"]).unwrap_or("values.yaml").to_owned(),
             target: text(&entry["targetPath"]).map(str::to_owned),
-            is_optional: entry["optional"] == true,
         })
     };
     list.as_array().into_iter().flatten().map(source).collect()
@@ -237,7 +237,7 @@ mod tests {
         let Facts::Flux(facts) = outline.facts else {
             panic!("it is a HelmRelease");
         };
-        assert!(facts.corrects_drift && facts.sources[0].is_secret && facts.sources[1].is_optional);
+        assert!(facts.corrects_drift && facts.sources[0].is_secret && !facts.sources[1].is_secret);
         assert_eq!(facts.sources[1].key, "values.yaml");
         assert_eq!(outline.remarks.len(), 2, "{:?}", outline.remarks);
     }

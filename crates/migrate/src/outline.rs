@@ -67,7 +67,6 @@ pub struct ValuesSource {
     pub key: String,
     /// The path at which the whole text is set; none for a file of values.
     pub target: Option<String>,
-    pub is_optional: bool,
 }
 
 /// The chart that an Application names. Charts of helm's records need none.
@@ -96,6 +95,8 @@ pub struct Application {
 /// The facts that are read from a HelmRelease of Flux.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HelmRelease {
+    /// The values that stand in the HelmRelease itself.
+    pub values: Value,
     pub sources: Vec<ValuesSource>,
     pub corrects_drift: bool,
 }

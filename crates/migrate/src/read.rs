@@ -177,18 +177,10 @@ impl Reader {
         })
     }
 
-    /// The text of a source of values; none if it is absent.
+    /// The text of a ConfigMap with values; none if it is absent.
     pub async fn values(&self, source: &ValuesSource) -> Result<Option<String>, RequestError> {
         let (namespace, name) = (source.place.namespace.as_str(), source.place.name.as_str());
-        let client = self.cluster.client();
-        if source.is_secret {
-            let api: Api<Secret> = Api::namespaced(client, namespace);
-            let attempt = self.attempt(Some(namespace), "get", "secrets", name);
-            let found = self.cluster.ask(attempt, api.get_opt(name)).await?;
-            let bytes = found.and_then(|found| found.data?.remove(&source.key));
-            return Ok(bytes.map(|bytes| String::from_utf8_lossy(&bytes.0).into_owned()));
-        }
-        let api: Api<ConfigMap> = Api::namespaced(client, namespace);
+        let api: Api<ConfigMap> = Api::namespaced(self.cluster.client(), namespace);
         let attempt = self.attempt(Some(namespace), "get", "configmaps", name);
         let found = self.cluster.ask(attempt, api.get_opt(name)).await?;
         Ok(found.and_then(|found| found.data?.remove(&source.key)))

@@ -11,18 +11,18 @@ use kube_access::error::RequestError;
 use names::ModuleName;
 use report::Chain;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::contents::{self, Contents};
 use crate::folder::{self, FolderError};
 use crate::manifest::{self, ARGO_HOOK, Rendering};
 use crate::module::{Draft, OldNames};
 use crate::namespace;
-use crate::outline::{Facts, Outline, Place, Record};
+use crate::outline::{Facts, HelmRelease, Outline, Place, Record};
 use crate::plan::{Planned, Way};
 use crate::read::Reader;
 use crate::render::Renderer;
-use crate::values::{ValuePath, named_secret, without};
+use crate::values::{ValuePath, lay_over, named_secret, without};
 
 /// The choices of the person.
 #[derive(Debug, Clone)]
@@ -129,19 +129,8 @@ impl Taking<'_> {
         let fields = self.reader.record(&stored.namespace, &record.secret).await?;
         let mut contents = contents::of_record(&fields, charts)?;
         match &outline.facts {
-            Facts::Flux(facts) => {
-                for source in facts.sources.iter().filter(|source| source.is_secret) {
-                    match self.reader.values(source).await? {
-                        Some(text) => contents.secret.extend(contents::paths_of(source, &text)?),
-                        None if source.is_optional => {}
-                        None => {
-                            let (place, key) = (&source.place, &source.key);
-                            return Err(NotTaken::Left(format!(
-                                "spec.valuesFrom: there is no key '{key}' in Secret '{place}'"
-                            )));
-                        }
-                    }
-                }
+            Facts::Flux(facts) if facts.sources.iter().any(|source| source.is_secret) => {
+                contents.secret = contents::not_public(&contents.values, &self.public(facts).await?);
             }
             Facts::Helm => {
                 if let Some(owner) = contents.release.as_ref().and_then(contents::flux_owner) {
@@ -150,9 +139,23 @@ impl Taking<'_> {
                     )));
                 }
             }
-            Facts::Argocd(_) => {}
+            Facts::Flux(_) | Facts::Argocd(_) => {}
         }
         Ok(contents)
+    }
+
+    /// The values of a HelmRelease that do not come from Secrets.
+    async fn public(&self, facts: &HelmRelease) -> Result<Value, NotTaken> {
+        let mut public = json!({});
+        for source in facts.sources.iter().filter(|source| !source.is_secret) {
+            if let Some(text) = self.reader.values(source).await? {
+                contents::add_public(&mut public, source, &text)?;
+            }
+        }
+        if facts.values.is_object() {
+            lay_over(&mut public, facts.values.clone());
+        }
+        Ok(public)
     }
 
     async fn written(

@@ -82,15 +82,6 @@ pub fn typed(text: &str) -> Value {
     }
 }
 
-/// The keys of a path up to the first list.
-pub fn keys_of(path: &str) -> Option<ValuePath> {
-    let keys = steps(path)?.into_iter().map_while(|step| match step {
-        Step::Key(key) => Some(key),
-        Step::Index(_) => None,
-    });
-    Some(ValuePath(keys.collect()))
-}
-
 fn steps(path: &str) -> Option<Vec<Step>> {
     let (mut steps, mut key, mut letters) = (Vec::new(), String::new(), path.chars().peekable());
     while let Some(letter) = letters.next() {
@@ -251,7 +242,6 @@ mod tests {
             let set = set(&mut values, path, json!(1));
             assert_eq!(set.map(|()| values), expected, "{path}");
         }
-        assert_eq!(keys_of("a.b[0].c").unwrap().to_string(), "a.b");
     }
 
     #[test]
