@@ -192,6 +192,21 @@ fn a_helm_release_of_flux_is_handed_over_and_then_deleted() {
         .stage
         .said(&["module", "lint", written.join("modules").to_str().unwrap()]);
     assert!(linted.status.success(), "{}", String::from_utf8_lossy(&linted.stdout));
+    // Without the secret the section is refused.
+    let (file, dir) = (written.join("configmap.yaml"), written.join("modules"));
+    let check = [
+        "config",
+        "check",
+        file.to_str().unwrap(),
+        "--modules-dir",
+        dir.to_str().unwrap(),
+    ];
+    let checked = migration.stage.said(&check);
+    let told = String::from_utf8_lossy(&checked.stdout).into_owned();
+    assert!(
+        !checked.status.success() && told.contains("front") && told.contains("ui"),
+        "{told}"
+    );
     let said = migration.migrate("whole", "flux front back --with-secrets");
     assert_eq!(said.code, Some(0), "{}{}", said.out, said.err);
     migration.follow("whole", "Let go");

@@ -313,7 +313,9 @@ fn config_map(taken: &[Taken], namespace: &str) -> String {
     let mut data = BTreeMap::new();
     for taken in taken {
         data.insert(taken.module.enabled_key(), "true".to_owned());
-        if taken.section.as_object().is_some_and(|section| !section.is_empty()) {
+        // Without a section the schema would not miss the secrets.
+        let is_empty = taken.section.as_object().is_none_or(serde_json::Map::is_empty);
+        if !is_empty || !taken.secrets.is_empty() {
             data.insert(taken.module.values_key(), yaml::to_string(&taken.section));
         }
     }

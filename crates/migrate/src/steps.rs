@@ -40,7 +40,7 @@ impl Handover<'_> {
              commands in this order, for all modules or for one. Until the last step each has a way back.\n\n\
              At the hand-over helm runs once for each module. It changes labels and annotations of the objects \
              (`heritage: addon-operator`, `meta.helm.sh/*`), and no spec, except the differences named below. No object is deleted or made anew, and no pod \
-             restarts.\n"
+             restarts. A field that was altered by hand gets the chart's value again.\n"
         );
         self.notes(&mut page);
         let mut number = 0;
@@ -272,8 +272,8 @@ impl Handover<'_> {
 fn secrets(page: &mut String, supplied: &[&Taken]) {
     let _ = write!(
         page,
-        "These values are secret, so they are not in {CONFIG_MAP}, and their modules do not run without them. Write them into the section, or let a \
-         hook of the module set them. `addon-operator migrate` with --with-secrets writes them.\n\n"
+        "These values are secret, so they are not in {CONFIG_MAP}, and their modules do not run without them. Write them into the sections before you \
+         apply the file. `addon-operator migrate` with --with-secrets writes them.\n\n"
     );
     for taken in supplied {
         let keys: Vec<String> = taken.secrets.iter().map(|key| format!("`{}`", plain(key))).collect();
