@@ -359,3 +359,37 @@ fn hostile_records_are_named_and_harm_nothing() {
     assert_eq!(again.code, Some(1));
     assert!(again.err.contains("has contents already"), "{}", again.err);
 }
+
+#[test]
+fn a_chart_with_charts_inside_is_taken_from_a_directory() {
+    let migration = Migration::build("inner", Part::Helm3);
+    let object = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {{ .Release.Name }}-{{ .Chart.Name }}\ndata:\n  \
+                  said: {{ .Values.said | quote }}\n  namespace: {{ .Release.Namespace }}\n";
+    for (dir, name, more) in [
+        (
+            "charts/outer",
+            "outer",
+            "dependencies:\n- {name: inner, version: 1.0.0}\n",
+        ),
+        ("charts/outer/charts/inner", "inner", ""),
+    ] {
+        let described = format!("apiVersion: v2\nname: {name}\nversion: 1.0.0\n{more}");
+        migration.stage.write(&format!("{dir}/Chart.yaml"), &described);
+        migration.stage.write(&format!("{dir}/templates/a.yaml"), object);
+        migration.stage.write(&format!("{dir}/values.yaml"), "said: nothing\n");
+    }
+    let (charts, outer) = (migration.stage.path("charts"), migration.stage.path("charts/outer"));
+    let set = ["--set", "said=hello,inner.said=world"];
+    let install = ["install", "my-shop", outer.to_str().unwrap(), set[0], set[1]];
+    migration.helm(&migration.shop, &install);
+    let said = migration.migrate("none", "helm");
+    assert_eq!(said.code, Some(2), "{}{}", said.out, said.err);
+    assert!(said.out.contains("inside of chart 'outer' (inner)"), "{}", said.out);
+    // Both templates leave the namespace to helm, and get a line for it.
+    let before = Migration::objects(&migration.shop, OF_HELM);
+    let said = migration.migrate("plan", &format!("helm --charts {}", charts.display()));
+    assert_eq!(said.code, Some(0), "{}{}", said.out, said.err);
+    migration.take_over("plan");
+    assert_eq!(unowned(&before), unowned(&Migration::objects(&migration.shop, OF_HELM)));
+    assert_eq!(before.len(), 2);
+}

@@ -156,7 +156,7 @@ impl Chart {
         files.filter(|path| path.starts_with("crds/") || path.contains("/crds/"))
     }
 
-    /// The values file of the chart's own directory by this name.
+    /// The text of a file of the chart, by its path.
     pub fn text(&self, path: &str) -> Option<String> {
         let path = within(path).ok()?;
         let bytes = self.files.get(&path)?;

@@ -2,12 +2,12 @@
 //!
 //! Never guesses: a chart or a value that is missing is an error with the way to supply it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use helm_yaml::yaml;
+use releases::revisions::contents::Content;
 use serde::de::DeserializeOwned;
-use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use crate::chart::{Chart, ChartError};
@@ -28,7 +28,7 @@ pub struct Contents {
 }
 
 /// The contents of a record, whose fields are not parsed yet.
-pub fn of_record(record: &BTreeMap<String, Box<RawValue>>, charts: Option<&Path>) -> Result<Contents, String> {
+pub fn of_record(record: &Content, charts: Option<&Path>) -> Result<Contents, String> {
     let chart: Value = field(record, "chart")?;
     let manifest: String = field(record, "manifest")?;
     let release = Rendering::read(&manifest).map_err(|error| format!("the manifest in its record: {error}"))?;
@@ -51,7 +51,7 @@ pub fn of_record(record: &BTreeMap<String, Box<RawValue>>, charts: Option<&Path>
     })
 }
 
-fn field<T: DeserializeOwned>(record: &BTreeMap<String, Box<RawValue>>, field: &str) -> Result<T, String> {
+fn field<T: DeserializeOwned>(record: &Content, field: &str) -> Result<T, String> {
     let raw = record
         .get(field)
         .ok_or_else(|| format!("its record has no field '{field}'"))?;
@@ -178,11 +178,12 @@ pub fn not_public(values: &Value, public: &Value) -> BTreeSet<ValuePath> {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+    use serde_json::value::RawValue;
 
     use super::*;
     use crate::outline::Place;
 
-    fn record(fields: &Value) -> BTreeMap<String, Box<RawValue>> {
+    fn record(fields: &Value) -> Content {
         serde_json::from_str(&fields.to_string()).unwrap()
     }
 

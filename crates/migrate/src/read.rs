@@ -14,9 +14,9 @@ use kube::core::ApiResource;
 use kube_access::Cluster;
 use kube_access::apis::Apis;
 use kube_access::error::{Attempt, RequestError};
-use releases::revisions::{CHECKSUM, INPUTS, MAINTENANCE, contents};
+use releases::revisions::contents::{self, Content};
+use releases::revisions::{CHECKSUM, INPUTS, MAINTENANCE};
 use serde_json::Value;
-use serde_json::value::RawValue;
 
 use crate::kinds::Kinds;
 use crate::outline::{Left, Place, Record, Records, ValuesSource};
@@ -40,9 +40,6 @@ const ELSEWHERE: [(&str, &str, &str); 2] = [
         "its records are ConfigMaps (HELM_DRIVER=configmap), and the operator reads Secrets",
     ),
 ];
-
-/// The fields of a record, not parsed yet.
-pub type Fields = BTreeMap<String, Box<RawValue>>;
 
 /// A cluster that is only read.
 #[derive(Debug)]
@@ -165,7 +162,7 @@ impl Reader {
     }
 
     /// The fields of a record.
-    pub async fn record(&self, namespace: &str, secret: &str) -> Result<Fields, RequestError> {
+    pub async fn record(&self, namespace: &str, secret: &str) -> Result<Content, RequestError> {
         let api: Api<Secret> = Api::namespaced(self.cluster.client(), namespace);
         let attempt = self.attempt(Some(namespace), "get", "secrets", secret);
         let found = self.cluster.ask(attempt.clone(), api.get(secret)).await?;
