@@ -104,7 +104,7 @@ fn a_release_of_helm_4_beside_the_operator_stays() {
 
 #[test]
 fn ten_public_charts_move_from_helm_without_a_change_of_their_objects() {
-    let migration = Migration::build("ten", Part::Helm3);
+    let migration = Migration::build("ten", Part::Helm4);
     for (name, more) in TEN {
         migration.install(&migration.shop, &format!("my-{name}"), name, more);
     }
