@@ -159,6 +159,12 @@ campaign-absence: ## each source and file missing, empty, cut, unreadable or lat
 	cargo build --workspace --bins --locked
 	$(CAMPAIGN) --test bad_input absence::campaign -- --nocapture
 
+.PHONY: campaign-plan
+campaign-plan: ROUNDS ?= 300
+campaign-plan: ## ROUNDS=300 edits by SEED=, each planned and then made; what was said is what happens
+	cargo build --workspace --bins --locked
+	$(CAMPAIGN) --test bad_input plans::campaign -- --nocapture
+
 .PHONY: campaign-faults
 campaign-faults: ROUNDS ?= 300
 campaign-faults: ## ROUNDS=300 plans of faults by SEED= between operator, helm and API server; the same end as without

@@ -119,7 +119,7 @@ pub fn run(cli: Cli, environment: &Environment) -> ExitCode {
         Some(Command::Start(args)) => return crate::app::main(&args, environment),
         Some(Command::Hooks(hooks)) => return hooks.run(environment),
         Some(Command::PostRenderer(post_renderer)) => return post_renderer.run(),
-        Some(Command::Plan(plan)) => return plan.run(&caller).unwrap_or_else(|error| end(Err(error))),
+        Some(Command::Plan(plan)) => return end_with(plan.run(&caller)),
         Some(Command::Migrate(migrate)) => return end_with(migrate.run(&caller)),
         Some(Command::Version) => print(concat!("addon-operator ", env!("CARGO_PKG_VERSION"), "\n")),
         Some(Command::Queue(queue)) => queue.run(&caller),

@@ -5,7 +5,6 @@
 use std::collections::BTreeMap;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 use authoring::check::read_data;
 use authoring::findings::Finding;
@@ -62,13 +61,13 @@ impl Hinted for NoPlan {
 }
 
 impl Plan {
-    pub(super) fn run(self, caller: &Caller<'_>) -> Result<ExitCode, CommandError> {
+    pub(super) fn run(self, caller: &Caller<'_>) -> Result<u8, CommandError> {
         let data = self.data()?;
         if let Some(place) = self.target.outside() {
             let data = serde_json::to_string(&data).expect("texts by key are JSON");
             let words = ["addon-operator", "plan", "-f", STDIN, "-o", self.output.extension()];
             let words = words.map(ToOwned::to_owned).to_vec();
-            return typed::run_words(&place, caller, words, Some(&data)).map(ExitCode::from);
+            return typed::run_words(&place, caller, words, Some(&data));
         }
         let data = serde_json::to_string(&data).expect("texts by key are JSON");
         let socket = self.target.socket(caller)?;
@@ -80,11 +79,7 @@ impl Plan {
             Output::Text | Output::Wide => text(&plan, Paint::of(caller.environment)),
         };
         print(&shown)?;
-        Ok(if plan.is_empty() {
-            ExitCode::SUCCESS
-        } else {
-            ExitCode::from(CHANGES)
-        })
+        Ok(if plan.is_empty() { 0 } else { CHANGES })
     }
 
     fn data(&self) -> Result<BTreeMap<String, String>, CommandError> {

@@ -1,5 +1,8 @@
 //! Plans of edits: they say what happens, and change nothing.
 
+mod campaign;
+mod modules;
+
 use serde_json::{Value, json};
 
 use super::stage::{CONVERGED, Stage, assert_says};

@@ -25,7 +25,7 @@ pub struct Field {
 }
 
 /// The fields in which two documents differ, in the order of the second.
-pub(crate) fn changed(before: &Value, after: &Value) -> Vec<Field> {
+pub fn changed(before: &Value, after: &Value) -> Vec<Field> {
     let mut fields = Vec::new();
     compare(String::new(), false, Some(before), Some(after), &mut fields);
     fields

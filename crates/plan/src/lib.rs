@@ -15,7 +15,7 @@
 
 pub mod answers;
 pub mod document;
-mod fields;
+pub mod fields;
 mod objects;
 pub mod planner;
 pub mod text;

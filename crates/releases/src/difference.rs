@@ -3,7 +3,7 @@
 
 use addon_core::failure::{Class, Failure};
 use kube::Api;
-use kube::api::{Patch, PatchParams};
+use kube::api::{Patch, PatchParams, PostParams};
 use kube::core::DynamicObject;
 use kube_access::Cluster;
 use kube_access::apis::{Apis, Kind};
@@ -11,6 +11,8 @@ use kube_access::error::RequestError;
 use serde_json::Value;
 
 use objects::key::{self, ObjectKey};
+
+use crate::three_way;
 
 /// The field manager of the dry run, as with kubectl and the original.
 const MANAGER: &str = "kubectl-client-side-apply";
@@ -24,6 +26,66 @@ pub struct Tried {
     pub live: Option<Value>,
     /// The object after the change.
     pub applied: Value,
+}
+
+/// Changes an object as helm would, in a dry run: from its form in the deployed revision, which is null if the revision does not have
+/// it, to the rendered form. `None` for an object without a name.
+pub async fn try_to_upgrade(
+    cluster: &Cluster,
+    was: &Value,
+    wanted: &Value,
+    apis: &Apis,
+) -> Result<Option<Tried>, Failure> {
+    let Some(key) = key::key_of(wanted) else {
+        return Ok(None);
+    };
+    let kind = apis
+        .kind(&key.api_version, &key.kind)
+        .ok_or_else(|| unknown(&key, cluster.server()))?;
+    let namespace = kind
+        .namespaced
+        .then(|| key.namespace.as_deref().unwrap_or(cluster.namespace()));
+    let api = api(cluster, kind, namespace);
+    let attempt = |verb| cluster.attempt_in(namespace, verb, &kind.resource.plural, &key.name);
+    let params = PostParams {
+        dry_run: true,
+        ..PostParams::default()
+    };
+    let (live, applied) = match cluster.ask(attempt("get"), api.get_opt(&key.name)).await? {
+        Some(live) => {
+            let live = serde_json::to_value(live).expect("an object from the API server is plain data with text keys");
+            let merged = three_way::merged(live.clone(), was, wanted);
+            let merged = object(merged, &key)?;
+            let tried = api.replace(&key.name, &params, &merged);
+            (Some(live), cluster.ask(attempt("update"), tried).await?)
+        }
+        None => {
+            let wanted = object(wanted.clone(), &key)?;
+            (
+                None,
+                cluster.ask(attempt("create"), api.create(&params, &wanted)).await?,
+            )
+        }
+    };
+    Ok(Some(Tried {
+        name: name_of(&key, namespace),
+        live: live.map(without_managers),
+        applied: plain(applied),
+    }))
+}
+
+fn object(value: Value, key: &ObjectKey) -> Result<DynamicObject, Failure> {
+    serde_json::from_value(value).map_err(|error| {
+        let report = format!("cannot compare {key}: its manifest is no object: {error}");
+        Failure::new(Class::Invalid, report)
+    })
+}
+
+fn api(cluster: &Cluster, kind: &Kind, namespace: Option<&str>) -> Api<DynamicObject> {
+    match namespace {
+        Some(namespace) => Api::namespaced_with(cluster.client(), namespace, &kind.resource),
+        None => Api::all_with(cluster.client(), &kind.resource),
+    }
 }
 
 /// Applies an object in a dry run; `None` for an object without a name. An object without a namespace belongs to
@@ -53,10 +115,7 @@ async fn tried(
     namespace: Option<&str>,
     object: &Value,
 ) -> Result<(Option<DynamicObject>, DynamicObject), RequestError> {
-    let api: Api<DynamicObject> = match namespace {
-        Some(namespace) => Api::namespaced_with(cluster.client(), namespace, &kind.resource),
-        None => Api::all_with(cluster.client(), &kind.resource),
-    };
+    let api = api(cluster, kind, namespace);
     let attempt = |verb| cluster.attempt_in(namespace, verb, &kind.resource.plural, &key.name);
     let params = PatchParams {
         dry_run: true,
@@ -85,9 +144,16 @@ fn name_of(key: &ObjectKey, namespace: Option<&str>) -> String {
 }
 
 /// The object without `managedFields`.
-fn plain(mut object: DynamicObject) -> Value {
-    object.metadata.managed_fields = None;
-    serde_json::to_value(object).expect("an object from the API server is plain data with text keys")
+fn plain(object: DynamicObject) -> Value {
+    let object = serde_json::to_value(object).expect("an object from the API server is plain data with text keys");
+    without_managers(object)
+}
+
+fn without_managers(mut object: Value) -> Value {
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.remove("managedFields");
+    }
+    object
 }
 
 #[cfg(test)]

@@ -31,6 +31,7 @@ pub mod outdated;
 pub mod replacement;
 pub mod revisions;
 pub mod sync;
+mod three_way;
 pub mod withdrawal;
 
 use std::sync::Arc;

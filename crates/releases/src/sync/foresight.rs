@@ -1,7 +1,7 @@
 //! Foresight: what bringing a release to its wanted state would change.
 //!
 //! The steps are those of a run in earnest, up to the first that would change anything. Objects that the chart renders otherwise than
-//! the deployed revision are applied in a dry run. Must never write, neither to the cluster nor to helm's records.
+//! the deployed revision are changed in a dry run. Must never write, neither to the cluster nor to helm's records.
 
 use std::collections::BTreeMap;
 
@@ -21,10 +21,10 @@ use super::source::Source;
 use super::wanted::{Wanted, vet_for_helm};
 use super::{Sync, brake};
 use crate::Tools;
-use crate::difference::{Tried, try_to_apply};
+use crate::difference::{Tried, try_to_upgrade};
 use crate::revisions::{self, upgrades};
 
-/// The number of objects that are applied in dry runs at the same time.
+/// The number of objects that are changed in dry runs at the same time.
 const AT_ONCE: usize = 5;
 
 /// The foreseen end of a run.
@@ -229,17 +229,15 @@ impl Sync<'_> {
                 act: Act::Unserved,
             }));
         }
-        let act = match try_to_apply(cluster, &object, &self.apis).await {
+        let was = was.unwrap_or_default();
+        let act = match try_to_upgrade(cluster, &was, &object, &self.apis).await {
             Ok(None) => return Ok(None),
             Ok(Some(Tried { live: None, .. })) => Act::Create,
             Ok(Some(Tried {
                 live: Some(live),
-                mut applied,
+                applied,
                 ..
             })) => {
-                if let Some(was) = &was {
-                    take_out(&mut applied, was, &object);
-                }
                 if is_same(&live, &applied) {
                     return Ok(None);
                 }
@@ -264,22 +262,6 @@ impl Sync<'_> {
     }
 }
 
-/// Takes fields out of the object that the deployed revision had and the chart does not render any more: helm takes them out, and a
-/// dry run under another name does not.
-fn take_out(applied: &mut Value, was: &Value, wanted: &Value) {
-    let (Some(applied), Some(was), Some(wanted)) = (applied.as_object_mut(), was.as_object(), wanted.as_object())
-    else {
-        return;
-    };
-    for (field, was) in was {
-        match (wanted.get(field), applied.get_mut(field)) {
-            (Some(wanted), Some(applied)) => take_out(applied, was, wanted),
-            (None, Some(_)) => drop(applied.remove(field)),
-            (_, None) => {}
-        }
-    }
-}
-
 /// Whether two forms of an object differ in nothing but the API server's own notes.
 fn is_same(live: &Value, applied: &Value) -> bool {
     let plain = |object: &Value| {
@@ -298,18 +280,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-
-    #[test]
-    fn a_field_that_is_rendered_no_more_goes_and_one_of_others_stays() {
-        let mut applied = json!({"data": {"mine": "1", "theirs": "2", "gone": "3"}, "spec": {"a": [1]}});
-        let was = json!({"data": {"mine": "0", "gone": "3"}, "spec": {"a": [1]}});
-        let wanted = json!({"data": {"mine": "1"}, "spec": {"a": [1]}});
-        take_out(&mut applied, &was, &wanted);
-        assert_eq!(
-            applied,
-            json!({"data": {"mine": "1", "theirs": "2"}, "spec": {"a": [1]}})
-        );
-    }
 
     #[test]
     fn the_notes_of_the_api_server_are_no_change() {
