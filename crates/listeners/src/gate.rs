@@ -49,9 +49,18 @@ pub struct Gate<A> {
 
 impl<A> Gate<A> {
     pub fn before(inner: A) -> Self {
+        Self::with(inner, CONNECTIONS_EACH)
+    }
+
+    /// A gate for clients that may all come from one address, because a proxy or a forwarded port is between.
+    pub fn before_one_address(inner: A) -> Self {
+        Self::with(inner, CONNECTIONS)
+    }
+
+    fn with(inner: A, each: usize) -> Self {
         Self {
             inner,
-            seats: Pool::new(CONNECTIONS, CONNECTIONS_EACH),
+            seats: Pool::new(CONNECTIONS, each),
             first_word: FIRST_WORD,
         }
     }

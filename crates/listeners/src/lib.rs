@@ -85,10 +85,26 @@ where
     A: Address<Listener = L> + Send + Sync + 'static,
     A::Stream: AsyncRead + AsyncWrite + Peer + Send + Unpin + 'static,
 {
-    listen_within(LIMITS, listener, router, stop).await
+    listen_within(LIMITS, Gate::before, listener, router, stop).await
 }
 
-async fn listen_within<L, A>(limits: Limits, listener: L, router: Router, stop: CancellationToken) -> io::Result<()>
+/// The same for clients that may all come from one address, because a proxy or a forwarded port is between.
+pub async fn listen_to_one_address<L, A>(listener: L, router: Router, stop: CancellationToken) -> io::Result<()>
+where
+    L: AddrListener<A::Stream, A>,
+    A: Address<Listener = L> + Send + Sync + 'static,
+    A::Stream: AsyncRead + AsyncWrite + Peer + Send + Unpin + 'static,
+{
+    listen_within(LIMITS, Gate::before_one_address, listener, router, stop).await
+}
+
+async fn listen_within<L, A>(
+    limits: Limits,
+    gate: impl FnOnce(DefaultAcceptor) -> Gate<DefaultAcceptor>,
+    listener: L,
+    router: Router,
+    stop: CancellationToken,
+) -> io::Result<()>
 where
     L: AddrListener<A::Stream, A>,
     A: Address<Listener = L> + Send + Sync + 'static,
@@ -96,7 +112,7 @@ where
 {
     let handle = Handle::<A>::new();
     let server = Server::<A>::from_listener(listener).handle(handle.clone());
-    let mut server = server.acceptor(Gate::before(DefaultAcceptor::new())).http1_only();
+    let mut server = server.acceptor(gate(DefaultAcceptor::new())).http1_only();
     let builder = server.http_builder();
     builder
         .http1()
@@ -166,7 +182,7 @@ mod tests {
             begun.notified().await;
             stop.cancel();
         };
-        let serving = listen_within(limits, listener, router, stop.clone());
+        let serving = listen_within(limits, Gate::before, listener, router, stop.clone());
         let (served, ()) = timeout(LONG, async { tokio::join!(serving, half) }).await.unwrap();
         served.unwrap();
     }
@@ -186,7 +202,7 @@ mod tests {
             asking.read_to_end(&mut answer).await.unwrap();
             stop.cancel();
         };
-        let serving = listen_within(limits, listener, router, stop.clone());
+        let serving = listen_within(limits, Gate::before, listener, router, stop.clone());
         let (served, ()) = timeout(LONG, async { tokio::join!(serving, half) }).await.unwrap();
         served.unwrap();
     }

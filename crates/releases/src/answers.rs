@@ -4,6 +4,7 @@
 
 pub mod apis;
 pub mod charts;
+pub mod history;
 pub mod lost;
 pub mod purge;
 pub mod render;

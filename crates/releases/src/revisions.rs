@@ -203,6 +203,12 @@ pub async fn deployed_revisions(cluster: &Cluster) -> Result<Vec<Revision>, Requ
     revisions(cluster, deployed).await
 }
 
+/// The revisions of a release that helm keeps, in no order. The list may be a moment old.
+pub async fn history(cluster: &Cluster, release: &str) -> Result<Vec<Revision>, RequestError> {
+    let kept = ListParams::default().labels(&format!("owner=helm,name={release}"));
+    revisions(cluster, kept.match_any()).await
+}
+
 async fn revisions(cluster: &Cluster, wanted: ListParams) -> Result<Vec<Revision>, RequestError> {
     let api = cluster.secrets();
     // Helm selects its Secrets by labels only, so their type does not count.

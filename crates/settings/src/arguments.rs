@@ -121,6 +121,16 @@ pub struct StartArgs {
     #[arg(long, value_name = "PREFIX", help_heading = "Listening")]
     pub prometheus_metrics_prefix: Option<String>,
 
+    /// Address of the page for browsers, or off [env: ADDON_OPERATOR_PAGE_LISTEN] [default: 127.0.0.1:9655]
+    #[arg(long, value_name = "ADDRESS", help_heading = "Listening")]
+    pub page_listen: Option<String>,
+
+    /// Review the bearer token of each request for the page; an address outside of loopback needs it [env:
+    /// ADDON_OPERATOR_PAGE_REVIEW] [default: false]
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", require_equals = true)]
+    #[arg(help_heading = "Listening")]
+    pub page_review: Option<String>,
+
     /// Ignored, as in the original: nothing listens on it [env: ADDON_OPERATOR_ADMISSION_SERVER_LISTEN_PORT]
     #[arg(long, value_name = "PORT", hide = true)]
     pub admission_server_listen_port: Option<String>,

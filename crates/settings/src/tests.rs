@@ -10,6 +10,7 @@ use super::*;
 
 mod channel;
 mod election;
+mod page;
 mod reviews;
 
 type Flags<'a> = &'a [&'a str];
@@ -130,6 +131,10 @@ fn without_a_word_everything_has_its_default() {
             events: Events::Told,
             has_status_objects: true,
             drift: Restoring::Absent,
+            page: Page::Loopback {
+                address: "127.0.0.1:9655".parse().unwrap(),
+                is_chosen: false,
+            },
             extra_labels: BTreeMap::from([("heritage".to_owned(), "addon-operator".to_owned())]),
             crd_filters: vec!["doc-".to_owned(), "_".to_owned()],
         })),

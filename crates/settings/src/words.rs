@@ -57,6 +57,7 @@ impl Words<'_> {
             helm: self.helm()?,
             channel: self.channel()?,
             drift: self.drift()?,
+            page: self.page()?,
             extra_labels: self.extra_labels()?,
             crd_filters: self.crd_filters()?,
         })

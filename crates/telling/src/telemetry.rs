@@ -36,7 +36,7 @@ pub const MEMBERS: &str = "record.members";
 pub const LOGGER: &str = "record.logger";
 
 /// The program's own crates that log; all other records come from libraries.
-const OURS: [&str; 20] = [
+const OURS: [&str; 21] = [
     "addon_operator",
     "channel",
     "child",
@@ -47,6 +47,7 @@ const OURS: [&str; 20] = [
     "kube_access",
     "leadership",
     "objects",
+    "page",
     "parts",
     "registry",
     "releases",

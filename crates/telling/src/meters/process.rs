@@ -36,12 +36,12 @@ pub(super) fn shown() -> Vec<Shown> {
             booted + stat.start_ticks / TICKS_PER_SECOND,
         ));
     }
-    if let Some(kilobytes) = read("/proc/self/status").and_then(|text| number_after(&text, "VmRSS:")) {
+    if let Some(bytes) = resident_bytes() {
         shown.push(one(
             Shape::Gauge,
             "process_resident_memory_bytes",
             "Resident memory size in bytes.",
-            kilobytes * 1024.0,
+            bytes,
         ));
     }
     if let Ok(open) = fs_err::read_dir("/proc/self/fd") {
@@ -53,6 +53,12 @@ pub(super) fn shown() -> Vec<Shown> {
         ));
     }
     shown
+}
+
+/// The resident memory of this process; none if the kernel does not tell it.
+pub fn resident_bytes() -> Option<f64> {
+    let kilobytes = read("/proc/self/status").and_then(|text| number_after(&text, "VmRSS:"))?;
+    Some(kilobytes * 1024.0)
 }
 
 /// A metric with one series and no labels.
