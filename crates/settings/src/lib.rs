@@ -26,7 +26,7 @@ pub mod leadership;
 mod listening;
 mod machine;
 mod order;
-mod page;
+pub mod page;
 mod program;
 mod said;
 mod shared_arguments;
@@ -51,7 +51,6 @@ pub use arguments::StartArgs;
 pub use environment::Environment;
 pub use hooks_arguments::HooksArgs;
 pub use machine::Machine;
-pub use page::Page;
 pub use program::Program;
 pub use traces::{TraceSettings, Trust};
 
@@ -155,8 +154,7 @@ pub struct ModuleSettings {
     pub channel: Box<ChannelSettings>,
     /// Which drift of releases is reverted, unless a module sets it itself.
     pub drift: Restoring,
-    /// How the page is served.
-    pub page: Page,
+    pub page: page::Page,
     /// The labels of every object of a release and of CRDs; never empty.
     pub extra_labels: BTreeMap<String, String>,
     /// Prefixes of file names that do not count as CRDs.

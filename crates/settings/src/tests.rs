@@ -5,6 +5,7 @@ use clap::{Args, Command, FromArgMatches};
 
 use super::channel::Follow;
 use super::leadership::Name;
+use super::page::Page;
 
 use super::*;
 

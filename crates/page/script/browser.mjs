@@ -1,0 +1,135 @@
+// Looks at the page with a real Chromium: `browser.mjs check BASE` finds faults, `browser.mjs pictures BASE FOLDER` keeps pictures.
+// It is run in a folder with the packages of package.json; BASE is the address of `show` (examples/show.rs).
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import { readFileSync } from "node:fs";
+
+const require = createRequire(join(process.cwd(), "here.js"));
+const { chromium } = require("playwright-core");
+const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
+
+const [mode, base, folder] = process.argv.slice(2);
+const WIDE = { width: 1440, height: 900 };
+const NARROW = { width: 390, height: 844 };
+const FLAGS = ["--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"];
+
+const faults = [];
+const fault = (where, text) => faults.push(`${where}: ${text}`);
+
+const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", chromiumSandbox: false, args: FLAGS });
+
+/** A page whose errors, dialogs and requests to other places are faults. The bypass is for axe alone, which brings a script. */
+async function open(path, options = {}) {
+  const context = await browser.newContext({ viewport: WIDE, ...options });
+  const page = await context.newPage();
+  page.on("pageerror", (error) => fault(path, error.message));
+  page.on("dialog", (dialog) => { fault(path, `dialog ${dialog.message()}`); dialog.dismiss(); });
+  page.on("request", (request) => { if (!request.url().startsWith(base) && !request.url().startsWith("data:")) fault(path, `asks ${request.url()}`); });
+  page.on("console", (message) => {
+    if (message.type() === "error" && !/status of (404|503)/.test(message.text())) fault(path, message.text());
+  });
+  await page.goto(base + path, { waitUntil: "load" });
+  return page;
+}
+
+async function accessible(path, options) {
+  const page = await open(path, { bypassCSP: true, ...options });
+  await page.evaluate(axe);
+  const { violations } = await page.evaluate(() => globalThis.axe.run({ resultTypes: ["violations"] }));
+  for (const { id, nodes } of violations) fault(path, `axe ${id}: ${nodes.slice(0, 3).map((node) => node.html.slice(0, 160)).join(" | ")}`);
+  const overflow = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+  if (overflow > 0) fault(path, `is ${overflow} pixels too wide at ${options.viewport?.width ?? WIDE.width}`);
+  await page.context().close();
+}
+
+const expect = (where, holds, text) => { if (!holds) fault(where, text); };
+
+async function search() {
+  const page = await open("/200/");
+  await page.keyboard.press("/");
+  await page.keyboard.type("redis lab");
+  const names = await page.locator("tr[data-find]:not(.gone) th a").allTextContents();
+  expect("search", names.length > 0 && names.every((name) => /redis-lab/.test(name)), names.join(" "));
+  expect("search", page.url().endsWith("/200/?q=redis+lab"), page.url());
+  await page.reload();
+  expect("search", (await page.locator("tr[data-find]:not(.gone)").count()) === names.length, "a link does not lead to the same list");
+  await page.keyboard.press("j");
+  const focused = () => page.evaluate(() => document.activeElement?.textContent);
+  expect("keys", (await focused()) === names[0], await focused());
+  await page.keyboard.press("Enter");
+  await page.waitForURL("**/modules/**");
+  expect("keys", (await page.locator("h1").textContent()) === names[0], "Enter does not open the module");
+  await page.keyboard.press("o");
+  await page.waitForURL("**/200/operator");
+  await page.keyboard.press("?");
+  expect("keys", await page.locator("#keys").isVisible(), "no help for keys");
+  await page.context().close();
+}
+
+/** The script fetches a view again, and the reader keeps the place, the words and the focus. */
+async function refreshed() {
+  const page = await open("/200/");
+  await page.locator("#live.on").waitFor();
+  await page.locator("#search").fill("ready");
+  await page.locator("summary").first().click();
+  await page.evaluate(() => { document.querySelectorAll("tr[data-find]:not(.gone) a")[5].focus(); scrollTo(0, 500); });
+  const before = await page.evaluate(() => [scrollY, document.activeElement?.textContent, document.querySelectorAll(".gone").length].join());
+  await page.evaluate(() => { document.querySelector("#view tr td").textContent = "changed"; });
+  await page.evaluate(async () => { tag = null; await refresh(); });
+  const after = await page.evaluate(() => [scrollY, document.activeElement?.textContent, document.querySelectorAll(".gone").length].join());
+  expect("refresh", before === after, `${before} became ${after}`);
+  expect("refresh", (await page.locator("text=changed").count()) === 0, "an old text stays");
+  expect("refresh", (await page.locator("details:not([open])").count()) === 1, "a closed group opens");
+  await page.context().close();
+}
+
+async function without_script() {
+  for (const path of ["/200/", "/200/modules/redis", "/200/graph/redis", "/200/operator"]) {
+    const page = await open(path, { javaScriptEnabled: false });
+    const text = await page.locator("main").innerText();
+    expect(path, text.includes("redis") || text.includes("Queues"), "nothing can be read without script");
+    await page.context().close();
+  }
+}
+
+async function check() {
+  const views = ["", "graph", "operator", "modules/cert-manager", "graph/cert-manager"];
+  for (const size of ["0", "6", "200", "1000", "hostile", "standby"]) {
+    for (const view of views.filter((view) => view.includes("/") ? /^(6|200|1000)$/.test(size) : true)) {
+      await accessible(`/${size}/${view}`, {});
+      if (!/^(200|hostile)$/.test(size)) continue;
+      await accessible(`/${size}/${view}`, { colorScheme: "dark" });
+      await accessible(`/${size}/${view}`, { viewport: NARROW });
+    }
+  }
+  await accessible(`/hostile/modules/${encodeURIComponent("<script>alert(1)</script>")}`, {});
+  await search();
+  await refreshed();
+  await without_script();
+}
+
+async function pictures() {
+  const views = { overview: "", module: "modules/external-dns", graph: "graph", "graph-of": "graph/loki", operator: "operator" };
+  for (const [name, view] of Object.entries(views)) {
+    for (const [look, options] of Object.entries({ light: {}, dark: { colorScheme: "dark" }, narrow: { viewport: NARROW } })) {
+      const page = await open(`/200/${view}`, options);
+      await page.waitForTimeout(100);
+      await page.screenshot({ path: join(folder, `page-${name}-${look}.png`) });
+      if (process.env.WHOLE) await page.screenshot({ path: join(folder, `whole-${name}-${look}.png`), fullPage: true });
+      await page.context().close();
+    }
+  }
+  for (const size of ["0", "6", "1000", "hostile", "standby"]) {
+    const page = await open(`/${size}/`);
+    await page.screenshot({ path: join(folder, `page-${size}.png`) });
+    await page.goto(`${base}/${size}/graph`);
+    await page.screenshot({ path: join(folder, `page-graph-${size}.png`) });
+    await page.context().close();
+  }
+}
+
+await (mode === "pictures" ? pictures() : check());
+await browser.close();
+for (const text of faults) console.log(text);
+console.log(`${faults.length} faults`);
+process.exit(faults.length === 0 ? 0 : 1);

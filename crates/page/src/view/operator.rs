@@ -1,0 +1,85 @@
+//! The view of the operator: its state, queues, channel, and everything that waits for a person.
+
+use serde::Serialize;
+
+use super::module::{Link, link, queue};
+use super::overview::{Alarm, alarms};
+use super::{Head, Place, Tone, tone_of};
+use crate::facts::{Fleet, Machinery, Queue};
+use crate::text::{Moment, block, bytes, row};
+
+/// The view.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct OperatorView {
+    /// The head.
+    pub head: Head,
+    /// Short facts: a name and a text.
+    pub facts: Vec<(&'static str, String)>,
+    /// The time of the start of the process.
+    pub started: Option<Moment>,
+    /// The obstacles of the first converge.
+    pub waiting: Vec<String>,
+    /// The facts that need the attention of a person.
+    pub alarms: Vec<Alarm>,
+    /// The modules whose upgrade waits for a person.
+    pub held_upgrades: Vec<Link>,
+    /// The modules that wait until the trial of this version is passed.
+    pub held_by_trial: Vec<String>,
+    /// The queues with tasks.
+    pub queues: Vec<Queue>,
+    /// The number of queues without a task.
+    pub idle_queues: usize,
+    /// The report of `channel status`.
+    pub channel: Vec<(String, String)>,
+}
+
+impl OperatorView {
+    /// The view of these facts.
+    pub fn of(fleet: &Fleet, machinery: &Machinery) -> Self {
+        let operator = &fleet.operator;
+        let tasks = operator.converge_tasks;
+        let counted = |tone: Tone| fleet.modules.iter().filter(|module| tone_of(module) == tone).count();
+        let modules = format!(
+            "{}: {} need attention, {} in progress, {} ready, {} off",
+            fleet.modules.len(),
+            counted(Tone::Bad),
+            counted(Tone::Busy),
+            counted(Tone::Good),
+            counted(Tone::Off)
+        );
+        let converge = match (operator.ready, tasks) {
+            (false, _) => "the first one goes on".to_owned(),
+            (true, 0) => "none runs".to_owned(),
+            (true, tasks) => format!("runs, {tasks} tasks left"),
+        };
+        let pod = Some(operator.pod.clone()).filter(|pod| !pod.is_empty());
+        let facts = [
+            ("Version", Some(operator.version.clone())),
+            ("Leader", pod),
+            ("Namespace", Some(operator.namespace.clone())),
+            ("Modules", Some(modules)),
+            ("Converge", Some(converge)),
+            ("Memory", machinery.memory.map(bytes)),
+        ];
+        let upgrades = fleet.modules.iter().filter(|module| module.upgrade_held);
+        Self {
+            head: Head::of(operator, Place::Operator, "Operator"),
+            facts: facts
+                .into_iter()
+                .filter_map(|(name, text)| Some((name, row(&text?))))
+                .collect(),
+            started: machinery.started.and_then(Moment::at),
+            waiting: operator.waiting.iter().map(|text| block(text)).collect(),
+            alarms: alarms(operator),
+            held_upgrades: upgrades.map(|module| link(fleet, &module.name)).collect(),
+            held_by_trial: operator.held_by_trial.iter().map(|text| block(text)).collect(),
+            queues: machinery.queues.iter().map(queue).collect(),
+            idle_queues: machinery.idle_queues,
+            channel: machinery
+                .channel
+                .iter()
+                .map(|(name, text)| (row(name), block(text)))
+                .collect(),
+        }
+    }
+}
