@@ -9,6 +9,7 @@ mod debugging;
 mod inventory;
 mod lifecycle;
 mod planning;
+mod page;
 mod reloading;
 mod rendering;
 mod reviews;
@@ -344,6 +345,7 @@ async fn listen(
     serve(parts, "the server of probes and metrics", listener, routes);
 
     let socket = debugging::listen(settings, levels, parts, outside).await?;
+    page::listen(settings, parts, outside).await?;
     parts.spawn("the pulse", pulse::run(doors.clone(), Arc::clone(meters)));
     Ok(socket)
 }

@@ -2,6 +2,7 @@
 //! state.
 
 pub mod debug;
+pub mod page;
 pub mod probe;
 pub mod pulse;
 pub mod queue_text;

@@ -18,6 +18,7 @@ pub mod accounts;
 pub mod apis;
 pub mod error;
 pub mod events;
+mod forward;
 mod guard;
 pub mod kinds;
 pub mod known;
@@ -27,6 +28,7 @@ pub mod pods;
 mod private;
 pub mod pull_secrets;
 pub mod reach;
+pub mod reviews;
 pub mod substitutes;
 mod under_way;
 
