@@ -13,6 +13,7 @@ mod hook;
 mod hooks;
 mod module;
 mod plan;
+mod page;
 mod post_renderer;
 mod queue;
 mod suspend;
@@ -84,6 +85,8 @@ enum Command {
     Package(package::command::Package),
     /// Judge objects that are given as text
     Object(releases::command::object::Object),
+    /// Open the operator's page in a browser: forwards a port to the pod that leads, until Ctrl-C
+    Page(page::Page),
     /// Find the rights that modules need
     Rbac(authoring::command::rbac::Rbac),
     /// Plan how the operator takes over releases of helm, Flux and Argo CD
@@ -133,6 +136,7 @@ pub fn run(cli: Cli, environment: &Environment) -> ExitCode {
         Some(Command::Rbac(rbac)) => rbac.run(&caller),
         Some(Command::Package(package)) => package.run(&caller),
         Some(Command::Object(object)) => object.run(&caller),
+        Some(Command::Page(page)) => page.run(&caller),
         Some(Command::Raw(raw)) => raw.run(&caller),
     };
     end(outcome)
@@ -159,6 +163,7 @@ impl Command {
             // The file is here, so the command goes to the pod in words of its own.
             | Self::Plan(_)
             | Self::Migrate(_)
+            | Self::Page(_)
             | Self::Rbac(_)
             | Self::PostRenderer(_) => None,
         }

@@ -196,6 +196,7 @@ mod tests {
         ("no", &["rbac generate"]),
         ("nko", &["migrate from"]),
         ("snkx", &["start"]),
+        ("npk", &["page"]),
         (
             "nk",
             &[

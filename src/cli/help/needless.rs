@@ -44,7 +44,7 @@ pub(super) const OF_ONE_FORM: [&str; 26] = [
 ];
 
 /// The commands that ask the API server alone.
-pub(super) const WITHOUT_SOCKET: [&str; 9] = [
+pub(super) const WITHOUT_SOCKET: [&str; 10] = [
     "channel pin",
     "channel resume",
     "channel rollback",
@@ -54,6 +54,7 @@ pub(super) const WITHOUT_SOCKET: [&str; 9] = [
     "module source resume",
     "module suspend",
     "module upgrade",
+    "page",
 ];
 
 /// The commands that ask no pod.
@@ -101,4 +102,5 @@ pub(super) const WITHOUT_SECRETS: [&str; 28] = [
     "module upgrade",
     "module wait",
     "plan",
+    "page",
 ];
