@@ -108,22 +108,21 @@ async function check() {
   await without_script();
 }
 
+/** The pictures of the documents: few, and small. */
 async function pictures() {
-  const views = { overview: "", module: "modules/external-dns", graph: "graph", "graph-of": "graph/loki", operator: "operator" };
-  for (const [name, view] of Object.entries(views)) {
-    for (const [look, options] of Object.entries({ light: {}, dark: { colorScheme: "dark" }, narrow: { viewport: NARROW } })) {
-      const page = await open(`/200/${view}`, options);
-      await page.waitForTimeout(100);
-      await page.screenshot({ path: join(folder, `page-${name}-${look}.png`) });
-      if (process.env.WHOLE) await page.screenshot({ path: join(folder, `whole-${name}-${look}.png`), fullPage: true });
-      await page.context().close();
-    }
-  }
-  for (const size of ["0", "6", "1000", "hostile", "standby"]) {
-    const page = await open(`/${size}/`);
-    await page.screenshot({ path: join(folder, `page-${size}.png`) });
-    await page.goto(`${base}/${size}/graph`);
-    await page.screenshot({ path: join(folder, `page-graph-${size}.png`) });
+  const small = { viewport: { width: 1180, height: 720 } };
+  const shown = {
+    "page-overview-light": ["/200/", small],
+    "page-overview-dark": ["/200/", { ...small, colorScheme: "dark" }],
+    "page-module-light": ["/200/modules/node-exporter", small],
+    "page-graph-dark": ["/200/graph/loki", { ...small, colorScheme: "dark" }],
+    "page-operator-light": ["/200/operator", small],
+    "page-overview-narrow": ["/200/", { viewport: NARROW }],
+  };
+  for (const [name, [path, options]] of Object.entries(shown)) {
+    const page = await open(path, options);
+    await page.locator("#live.on").waitFor();
+    await page.screenshot({ path: join(folder, `${name}.png`) });
     await page.context().close();
   }
 }

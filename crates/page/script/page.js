@@ -233,13 +233,22 @@ function pressed(event) {
         return;
     event.preventDefault();
 }
+/** Scrolls the graph to the chosen module, and leaves the rest of the page where it is. */
+function centre() {
+    const canvas = document.querySelector(".canvas");
+    const chosen = document.querySelector(".node.chosen rect");
+    if (canvas === null || chosen === null)
+        return;
+    const [box, frame] = [chosen.getBoundingClientRect(), canvas.getBoundingClientRect()];
+    canvas.scrollTo(box.left - frame.left - frame.width / 2, box.top - frame.top - frame.height / 2);
+}
 function show() {
     prepare();
     filter();
     times();
 }
 show();
-document.querySelector(".node.chosen")?.scrollIntoView({ block: "nearest", inline: "nearest" });
+centre();
 view.focus({ preventScroll: true });
 document.addEventListener("keydown", pressed);
 setInterval(times, 10_000);

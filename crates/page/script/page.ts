@@ -219,6 +219,15 @@ function pressed(event: KeyboardEvent): void {
   event.preventDefault();
 }
 
+/** Scrolls the graph to the chosen module, and leaves the rest of the page where it is. */
+function centre(): void {
+  const canvas = document.querySelector(".canvas");
+  const chosen = document.querySelector(".node.chosen rect");
+  if (canvas === null || chosen === null) return;
+  const [box, frame] = [chosen.getBoundingClientRect(), canvas.getBoundingClientRect()];
+  canvas.scrollTo(box.left - frame.left - frame.width / 2, box.top - frame.top - frame.height / 2);
+}
+
 function show(): void {
   prepare();
   filter();
@@ -226,7 +235,7 @@ function show(): void {
 }
 
 show();
-document.querySelector(".node.chosen")?.scrollIntoView({ block: "nearest", inline: "nearest" });
+centre();
 view.focus({ preventScroll: true });
 document.addEventListener("keydown", pressed);
 setInterval(times, 10_000);
