@@ -1,7 +1,7 @@
 //! The page of a real operator on a real API server: it tells the state of modules, hides secrets, and knows who may look.
 #![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 
 use serde_json::json;
@@ -23,20 +23,25 @@ fn build(prefix: &str) -> (Stage, String) {
 }
 
 /// The status and the body of a view, asked with additional headers.
-fn ask(address: &str, path: &str, headers: &str) -> (u16, String) {
-    let mut stream = TcpStream::connect(address).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    write!(stream, "GET {path} HTTP/1.0\r\nHost: localhost\r\n{headers}\r\n").unwrap();
+fn try_ask(address: &str, path: &str, headers: &str) -> io::Result<(u16, String)> {
+    let mut stream = TcpStream::connect(address)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    write!(stream, "GET {path} HTTP/1.0\r\nHost: localhost\r\n{headers}\r\n")?;
     let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    let status = answer.split(' ').nth(1).unwrap().parse().unwrap();
-    (status, answer.split_once("\r\n\r\n").unwrap().1.to_owned())
+    stream.read_to_string(&mut answer)?;
+    let status = answer.split(' ').nth(1).and_then(|status| status.parse().ok());
+    let body = answer.split_once("\r\n\r\n").map(|(_, body)| body.to_owned());
+    status.zip(body).ok_or_else(|| io::Error::other(answer))
+}
+
+fn ask(address: &str, path: &str, headers: &str) -> (u16, String) {
+    try_ask(address, path, headers).unwrap()
 }
 
 /// Waits until a view contains these texts, and returns it.
 fn view(address: &str, path: &str, texts: &[&str]) -> String {
     wait_until(PATIENCE, &format!("{path} to show {texts:?}"), || {
-        let (status, body) = ask(address, path, "");
+        let (status, body) = try_ask(address, path, "").map_err(|error| error.to_string())?;
         let fits = status == 200 && texts.iter().all(|text| body.contains(text));
         if fits {
             Ok(Some(body))

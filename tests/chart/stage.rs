@@ -125,8 +125,8 @@ impl Stage {
         let ours = "spec:\n  ports:\n";
         assert_eq!(
             text.matches(ours).count(),
-            2,
-            "the Service of the webhooks, and the one of the notes"
+            3,
+            "the Service of the webhooks, the one of the notes, and the one of the page"
         );
         let older =
             "spec:\n  publishNotReadyAddresses: true\n  selector: {addon-operator/leader: \"true\"}\n  ports:\n";

@@ -83,6 +83,14 @@ of before tells the note of them on the Deployment. Where no cluster can be look
 {{- if include "addon-operator.isNotified" . }}
 - {{ $name }}-notify-svc
 {{- end }}
+{{- if include "addon-operator.isPageOutside" . }}
+- {{ $name }}-page-svc
+{{- end }}
+{{- end }}
+
+{{/* Not empty if the page is served outside of the pod. */}}
+{{- define "addon-operator.isPageOutside" -}}
+{{- if and .Values.page.enabled .Values.page.outside }}true{{ end -}}
 {{- end }}
 
 {{/* Not empty if a client with the token may have the registry asked at once. */}}
