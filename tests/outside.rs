@@ -2,8 +2,10 @@
 //! program beside a running operator. Needs root and the packages of a node.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on ends there")]
 
+use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::process::Output;
+use std::process::{Output, Stdio};
 use std::time::Duration;
 
 use fs_err as fs;
@@ -11,7 +13,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use testbed::namespace::Namespace;
 use testbed::plane::{ControlPlane, Options, Pods, User};
-use testbed::process;
+use testbed::process::{self, Bond, Bound};
 use testbed::registry::programs;
 use testbed::registry::push::{Repository, layer};
 use testbed::wait::wait_until;
@@ -46,7 +48,11 @@ impl<'a> World<'a> {
         let below = programs::layer(&["sh", "sleep", "rm"].map(Path::new), &[]);
         let above = programs::layer(&[Path::new(PROGRAM)], &[]);
         let config = json!({ "Env": ["PATH=/bin", "DEBUG_UNIX_SOCKET=/shared/debug.socket"] });
-        let hooks = layer(&[("hooks/greet.sh", HOOK.as_bytes())]);
+        let hooks = layer(&[
+            ("hooks/greet.sh", HOOK.as_bytes()),
+            ("modules/values.yaml", b"{}"),
+            ("global-hooks/readme.txt", b"none"),
+        ]);
         let registry = plane.registry().unwrap();
         let repository = Repository::at(registry, "operator");
         Runtime::new()
@@ -91,6 +97,55 @@ impl<'a> World<'a> {
         kubectl.feed(["create", "--filename=-"], &pod.to_string()).unwrap();
         let ready = ["wait", "pod", name, "--for=condition=Ready", "--timeout=120s"];
         self.namespace.kubectl(ready).unwrap();
+    }
+
+    /// A pod with an operator that has no modules.
+    fn keeper(&self) {
+        let pod = json!({
+            "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "keeper", "labels": {"app": "addon-operator"}},
+            "spec": {
+                "serviceAccountName": "operator",
+                "terminationGracePeriodSeconds": 1,
+                "containers": [{
+                    "name": "addon-operator", "image": self.image, "command": ["addon-operator", "start"],
+                    "env": [{"name": "MODULES_DIR", "value": "/modules"}, {"name": "GLOBAL_HOOKS_DIR", "value": "/global-hooks"},
+                        {"name": "ADDON_OPERATOR_TMP_DIR", "value": "/shared/tmp"}],
+                    "volumeMounts": [{"name": "shared", "mountPath": "/shared"}],
+                }],
+                "volumes": [{"name": "shared", "emptyDir": {}}],
+            },
+        });
+        let kubectl = self.namespace.kubectl_as(User::Admin);
+        kubectl.feed(["create", "--filename=-"], &pod.to_string()).unwrap();
+    }
+
+    /// Opens the page of the operator in the pod through a forwarded port.
+    fn open_page(&self) {
+        self.keeper();
+        let wait = ["wait", "pod", "keeper", "--for=condition=Ready", "--timeout=120s"];
+        self.namespace.kubectl(wait).unwrap();
+        let port = self.namespace.port().unwrap();
+        let mut command = process::command(PROGRAM);
+        command
+            .args(["page", "--no-browser", "--port", &port.to_string()])
+            .env_clear();
+        command.env("KUBECONFIG", self.namespace.kubeconfig(User::Operator));
+        command.stdout(Stdio::piped());
+        let mut bound = Bound::start(command, Bond::Group).unwrap();
+        let mut address = String::new();
+        BufReader::new(bound.take_stdout().unwrap())
+            .read_line(&mut address)
+            .unwrap();
+        assert_eq!(address, format!("http://127.0.0.1:{port}/\n"));
+        let look = || {
+            let body = get(port).map_err(|error| error.to_string())?;
+            if body.contains("There are no modules yet") {
+                Ok(Some(()))
+            } else {
+                Err(body)
+            }
+        };
+        wait_until(PATIENCE, "the page through the forwarded port", look).unwrap();
     }
 
     /// Ends the operator of a pod; its container goes on.
@@ -220,4 +275,16 @@ fn what_is_typed_outside_is_answered_by_the_operator_in_its_pod() {
         }
     };
     wait_until(PATIENCE, "no operator in the pod", look).unwrap();
+
+    world.open_page();
+}
+
+/// The answer of the page at a port of this machine.
+fn get(port: u16) -> io::Result<String> {
+    let mut stream = TcpStream::connect(("127.0.0.1", port))?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    write!(stream, "GET / HTTP/1.0\r\nHost: localhost\r\n\r\n")?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    Ok(answer)
 }
