@@ -94,14 +94,17 @@ async function without_script() {
 
 async function check() {
   const views = ["", "graph", "operator", "modules/cert-manager", "graph/cert-manager"];
-  for (const size of ["0", "6", "200", "1000", "hostile", "standby"]) {
-    for (const view of views.filter((view) => view.includes("/") ? /^(6|200|1000)$/.test(size) : true)) {
+  const sizes = { 0: views.slice(0, 3), 6: views, 200: views, 1000: views.slice(0, 2), hostile: views.slice(0, 3), standby: [""] };
+  for (const [size, shown] of Object.entries(sizes)) {
+    for (const view of shown) {
       await accessible(`/${size}/${view}`, {});
-      if (!/^(200|hostile)$/.test(size)) continue;
+      // The looks differ in the style alone, which is the same at each size.
+      if (size !== "6") continue;
       await accessible(`/${size}/${view}`, { colorScheme: "dark" });
       await accessible(`/${size}/${view}`, { viewport: NARROW });
     }
   }
+  await accessible("/200/", { viewport: NARROW });
   await accessible(`/hostile/modules/${encodeURIComponent("<script>alert(1)</script>")}`, {});
   await search();
   await refreshed();

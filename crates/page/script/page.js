@@ -1,7 +1,6 @@
 "use strict";
 // The script of the page: search, keys, relative times, and news without a reload. Everything can be read without it.
 const root = document.documentElement.dataset["root"] ?? "";
-const view = document.getElementById("view");
 /** The longest wait before a lost stream of news is opened again, in milliseconds. */
 const PATIENCE = 30_000;
 /** Attributes that belong to the reader and not to the view. */
@@ -249,7 +248,6 @@ function show() {
 }
 show();
 centre();
-view.focus({ preventScroll: true });
 document.addEventListener("keydown", pressed);
 setInterval(times, 10_000);
 listen();

@@ -3,7 +3,6 @@
 type Tag = string | null;
 
 const root = document.documentElement.dataset["root"] ?? "";
-const view = document.getElementById("view") as HTMLElement;
 /** The longest wait before a lost stream of news is opened again, in milliseconds. */
 const PATIENCE = 30_000;
 /** Attributes that belong to the reader and not to the view. */
@@ -236,7 +235,6 @@ function show(): void {
 
 show();
 centre();
-view.focus({ preventScroll: true });
 document.addEventListener("keydown", pressed);
 setInterval(times, 10_000);
 listen();
