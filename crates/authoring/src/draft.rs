@@ -8,13 +8,15 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use command::Hinted;
+use handlebars::{Handlebars, no_escape};
 use helm_yaml::yaml;
 use names::{ModuleName, NameError, parse_module_dir};
+use serde::Serialize;
 use serde_json::Value;
 use thiserror::Error;
 use walkdir::WalkDir;
 
-/// A file of a new module: its path and its text.
+/// A file of a new module: its path and its template.
 type Draft = (&'static str, &'static str);
 
 /// The files of an example.
@@ -178,19 +180,45 @@ impl Chart {
     }
 }
 
+/// The words of the templates. Templates of helm have braces of their own, which are words here.
+#[derive(Debug, Serialize)]
+struct Words {
+    name: String,
+    /// The key of the module's values.
+    key: String,
+    /// The name of the wrapped chart.
+    chart: String,
+    /// The version of the wrapped chart, as YAML.
+    version: String,
+    open: &'static str,
+    close: &'static str,
+}
+
+impl Words {
+    fn of(name: &ModuleName, chart: Option<&Chart>) -> Self {
+        let version = |chart: &Chart| yaml::to_string(&Value::from(chart.version.as_str()));
+        Self {
+            name: name.to_string(),
+            key: name.values_key(),
+            chart: chart.map(|chart| chart.name.clone()).unwrap_or_default(),
+            version: chart.map(version).unwrap_or_default().trim_end().to_owned(),
+            open: "{{",
+            close: "}}",
+        }
+    }
+}
+
 fn fill(target: &Path, name: &ModuleName, chart: Option<&Chart>) -> io::Result<Vec<PathBuf>> {
     let drafts: &[Draft] = if chart.is_some() { &WRAPPED } else { &EXAMPLE };
+    let words = Words::of(name, chart);
+    let mut templates = Handlebars::new();
+    templates.set_strict_mode(true);
+    // The files are no HTML.
+    templates.register_escape_fn(no_escape);
     let mut written = Vec::new();
     for (path, text) in drafts {
         let path = target.join(path);
-        let mut text = text
-            .replace("@NAME@", name.as_str())
-            .replace("@KEY@", &name.values_key());
-        if let Some(Chart { name, version, .. }) = chart {
-            text = text
-                .replace("@CHART@", name)
-                .replace("@VERSION@", yaml::to_string(&Value::from(version.as_str())).trim_end());
-        }
+        let text = templates.render_template(text, &words).map_err(io::Error::other)?;
         if let Some(parent) = path.parent() {
             fs_err::create_dir_all(parent)?;
         }

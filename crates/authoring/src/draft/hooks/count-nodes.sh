@@ -20,4 +20,4 @@ fi
 
 nodes=$(jq '.[-1].snapshots.nodes | length' "$BINDING_CONTEXT_PATH")
 jq --null-input --argjson nodes "$nodes" \
-  '[{op: "add", path: "/@KEY@/internal", value: {nodes: $nodes}}]' >"$VALUES_JSON_PATCH_PATH"
+  '[{op: "add", path: "/{{key}}/internal", value: {nodes: $nodes}}]' >"$VALUES_JSON_PATCH_PATH"
