@@ -178,7 +178,7 @@ mod tests {
     }
 
     /// Each command with the flags that it uses. s: socket, n: namespace, p: pod, k: kubeconfig, o: output, x: secrets.
-    const USED: [(&str, &[&str]); 12] = [
+    const USED: [(&str, &[&str]); 13] = [
         (
             "",
             &[

@@ -73,7 +73,7 @@ pub(super) const WITHOUT_POD: [&str; 11] = [
 ];
 
 /// The commands whose answer holds no values and no snapshots.
-pub(super) const WITHOUT_SECRETS: [&str; 28] = [
+pub(super) const WITHOUT_SECRETS: [&str; 29] = [
     "channel approve",
     "channel pin",
     "channel resume",
