@@ -83,6 +83,37 @@ fn a_plan_names_what_stands_in_its_way() {
     operator.stop();
 }
 
+#[test]
+fn a_plan_shows_no_secret_that_the_edit_brings() {
+    let stage = Stage::build("secretive");
+    stage.add_module("040-url");
+    let template = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: url}\ndata: {size: 'https://u:{{ .Values.url.word }}@x/', other: {{ .Values.global.password | quote }}}\n";
+    stage.write("modules/040-url/templates/a.yaml", template);
+    stage.write(
+        "modules/values.yaml",
+        "urlEnabled: true\nglobal: {password: firstglobal}\n",
+    );
+    stage.write("modules/040-url/values.yaml", "url: {word: firstsecret}\n");
+    let schema = "type: object\nproperties: {word: {type: string, x-secret: true}}\n";
+    for name in ["values", "config-values"] {
+        stage.write(&format!("modules/040-url/openapi/{name}.yaml"), schema);
+    }
+    stage.configure(&json!({}));
+    let operator = stage.start();
+    operator.wait_for(&[CONVERGED]);
+    let edit = json!({"url": "word: secondsecret", "global": "password: secondglobal"});
+    stage.write("edit.yaml", &manifest(&edit));
+    for form in ["text", "json", "yaml"] {
+        let command = format!("plan -o {form} -f {}", stage.path("edit.yaml").display());
+        let said = operator.ask_for_code(2, &command);
+        assert_says(&said, &["data.size", "data.other", "word", "password"]);
+        for secret in ["firstsecret", "secondsecret", "firstglobal", "secondglobal"] {
+            assert!(!said.contains(secret), "{secret} is in: {said}");
+        }
+    }
+    operator.stop();
+}
+
 fn manifest(data: &Value) -> String {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "addon-operator"}, "data": data}).to_string()
 }

@@ -61,7 +61,7 @@ use names::{BindingName, GLOBAL_KEY, HookId, ModuleName, MonitorId, Owner};
 use serde::Serialize;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
-use watches::Reading;
+use watches::{Monitors, Reading};
 
 use failures::{no_files, not_ended, tail};
 pub use files::Wrote;
@@ -97,7 +97,7 @@ async fn perform(
     let (hook, labels) = (run.hook.clone(), run.labels.clone());
     let prepared = {
         let tools = Arc::clone(tools);
-        blocking::run(move || prepare(&tools, &run)).await
+        blocking::run(move || prepare(&tools, &run, Monitors::snapshot_for_run)).await
     };
     let (files, read) = prepared.map_err(|error| no_files("no files", &error))?;
     if tools.hooks_dir.is_some() {
@@ -164,8 +164,11 @@ impl fmt::Display for Bound<'_> {
     }
 }
 
+/// The way to read the snapshots for a run.
+type Snapshot = fn(&Monitors, &HookId, &[MonitorId]) -> Vec<Option<Reading>>;
+
 /// Writes the files of a run. Snapshots are read last, just before the process starts.
-fn prepare(tools: &Tools, run: &HookRun) -> io::Result<(Files, BTreeMap<MonitorId, u64>)> {
+fn prepare(tools: &Tools, run: &HookRun, snapshot: Snapshot) -> io::Result<(Files, BTreeMap<MonitorId, u64>)> {
     let documents = match tools.hooks_dir {
         Some(_) => None,
         None => Some(Documents {
@@ -178,7 +181,7 @@ fn prepare(tools: &Tools, run: &HookRun) -> io::Result<(Files, BTreeMap<MonitorI
         }),
     };
     let files = Files::create(&tools.ground.tmp, &run.hook, documents)?;
-    let (shown, read) = look(tools, &run.hook, &run.snapshots);
+    let (shown, read) = look(tools, &run.hook, &run.snapshots, snapshot);
     files.tell(&run.contexts, run.version, &shown)?;
     Ok((files, read))
 }
@@ -225,10 +228,11 @@ fn look(
     tools: &Tools,
     hook: &HookId,
     wanted: &BTreeMap<BindingName, MonitorId>,
+    snapshot: Snapshot,
 ) -> (Snapshots, BTreeMap<MonitorId, u64>) {
     let ids: Vec<MonitorId> = wanted.values().copied().collect();
     let (mut shown, mut read) = (Snapshots::new(), BTreeMap::new());
-    for ((binding, id), reading) in wanted.iter().zip(tools.monitors.snapshot_for_run(hook, &ids)) {
+    for ((binding, id), reading) in wanted.iter().zip(snapshot(&tools.monitors, hook, &ids)) {
         match reading {
             Some(Reading { objects, seq }) => {
                 shown.insert(binding.clone(), objects);

@@ -40,7 +40,7 @@ pub async fn try_out(tools: &Arc<Tools>, mut run: HookRun, cancel: &Cancellation
     let labels = run.labels.clone();
     let prepared = {
         let tools = Arc::clone(tools);
-        blocking::run(move || prepare(&tools, &run)).await
+        blocking::run(move || prepare(&tools, &run, |monitors, _, ids| monitors.snapshot(ids))).await
     };
     let (files, read) = prepared.map_err(|error| no_files("no files", &error))?;
     spawn.env.extend(files.environment());

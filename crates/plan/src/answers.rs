@@ -1,13 +1,16 @@
 //! The answer of the debug socket to a question for a plan. Must never answer with a secret.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
 use listeners::reply::{Format, Reply, bad_request, document, still_starting, text};
+use masking::secret::known::Known;
 use report::secrets::Secrets;
 use serde::Deserialize;
 
+use crate::document::Plan;
 use crate::planner::{NoPlan, Planner};
 
 /// The fields of the form.
@@ -29,10 +32,15 @@ pub async fn edit(planner: Option<&Planner>, wish: Wish, secrets: &Secrets) -> R
     reply(planner.edit(data).await, secrets).into_response()
 }
 
-fn reply(plan: Result<crate::document::Plan, NoPlan>, secrets: &Secrets) -> Reply {
+fn reply(plan: Result<(Plan, Arc<Known>), NoPlan>, secrets: &Secrets) -> Reply {
     match plan {
-        Ok(plan) => document(Format::Json, &plan).masked(secrets),
-        Err(error @ (NoPlan::Unanswered(_) | NoPlan::Starting)) => {
+        // The secrets that the edit brings are not known to the operator.
+        Ok((plan, known)) => {
+            let of_edit = Secrets::default();
+            of_edit.learn(known);
+            document(Format::Json, &plan).masked(&of_edit).masked(secrets)
+        }
+        Err(error @ (NoPlan::Unanswered(_) | NoPlan::Starting | NoPlan::Busy | NoPlan::Late)) => {
             text(StatusCode::SERVICE_UNAVAILABLE, format!("{error}\n"))
         }
         Err(error @ NoPlan::Failed(_)) => text(StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")).masked(secrets),

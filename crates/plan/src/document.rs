@@ -20,8 +20,8 @@ pub struct Plan {
     pub refused: Vec<Refused>,
     /// Releases whose removal would wait for a person, each with the reason.
     pub held: Vec<Refused>,
-    /// Jobs that ran while the plan was made. Their outcomes are not part of it.
-    pub running: Vec<String>,
+    /// Work that had not come to its end when the plan was made. More may follow from it than the plan says.
+    pub unfinished: Vec<String>,
 }
 
 /// A thing that would not be done, and the reason.
@@ -181,7 +181,7 @@ pub enum ObjectAct {
     Leave,
     /// The API server refuses it.
     Refused,
-    /// Its kind is not served.
+    /// Its kind is not served yet: a CRD of the same edit may bring it.
     Unserved,
 }
 
@@ -194,8 +194,13 @@ impl Plan {
             hooks,
             refused,
             held,
-            running: _,
+            unfinished,
         } = self;
-        modules.is_empty() && global.is_empty() && hooks.is_empty() && refused.is_empty() && held.is_empty()
+        modules.is_empty()
+            && global.is_empty()
+            && hooks.is_empty()
+            && refused.is_empty()
+            && held.is_empty()
+            && unfinished.is_empty()
     }
 }

@@ -8,8 +8,6 @@ use serde_json::{Map, Value};
 
 /// The keys by which items of a list are told apart, in this order.
 const NAMES: [&str; 4] = ["name", "key", "mountPath", "containerPort"];
-/// The longest value that is shown, in characters.
-const LONGEST: usize = 200;
 
 /// A field that changes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -24,43 +22,97 @@ pub struct Field {
     pub after: Option<Value>,
 }
 
-/// The fields in which two documents differ, in the order of the second.
+/// A document, and the same with masked secrets.
+#[derive(Debug, Clone, Copy)]
+pub struct Shown<'a> {
+    /// The document.
+    pub whole: &'a Value,
+    /// The document in the form for people.
+    pub masked: &'a Value,
+}
+
+/// The fields in which two documents differ. Only the names of keys tell which values are secrets.
 pub fn changed(before: &Value, after: &Value) -> Vec<Field> {
+    let alone = |whole| Shown { whole, masked: whole };
+    changed_between(alone(before), alone(after))
+}
+
+/// The fields in which two documents differ. Values that are masked, or whose keys mark them, are not shown.
+pub fn changed_between(before: Shown<'_>, after: Shown<'_>) -> Vec<Field> {
     let mut fields = Vec::new();
     compare(String::new(), false, Some(before), Some(after), &mut fields);
     fields
 }
 
-fn compare(path: String, is_hidden: bool, before: Option<&Value>, after: Option<&Value>, fields: &mut Vec<Field>) {
-    match (before, after) {
-        (Some(Value::Object(before)), Some(Value::Object(after))) => {
-            for key in keys(before, after) {
-                let (was, is) = (before.get(key), after.get(key));
-                let is_hidden = is_hidden || [was, is].into_iter().flatten().any(|value| is_hidden_under(key, value));
-                compare(joined(&path, key), is_hidden, was, is, fields);
+impl<'a> Shown<'a> {
+    /// The value at a place that is found in the document.
+    fn at(self, find: impl Fn(&'a Value) -> Option<&'a Value>) -> Option<Self> {
+        Some(Self {
+            whole: find(self.whole)?,
+            // A part of a masked value is masked, too.
+            masked: find(self.masked).unwrap_or(&HIDDEN),
+        })
+    }
+
+    fn is_masked(self) -> bool {
+        self.masked.as_str() == Some(MASK) || self.masked.is_null() && !self.whole.is_null()
+    }
+}
+
+/// The masked form of a part of a masked value.
+static HIDDEN: Value = Value::Null;
+
+fn compare(
+    path: String,
+    is_hidden: bool,
+    before: Option<Shown<'_>>,
+    after: Option<Shown<'_>>,
+    fields: &mut Vec<Field>,
+) {
+    let whole = |side: Option<Shown<'_>>| side.map(|side| side.whole.clone());
+    let is_hidden = is_hidden || [before, after].into_iter().flatten().any(Shown::is_masked);
+    match (before.map(|side| side.whole), after.map(|side| side.whole)) {
+        (Some(Value::Object(was)), Some(Value::Object(is))) => {
+            for key in keys(was, is) {
+                let is_marked = [was, is]
+                    .into_iter()
+                    .any(|map| map.get(key).is_some_and(|value| is_hidden_under(key, value)));
+                let (before, after) = (
+                    before.and_then(|side| side.at(|value| value.get(key))),
+                    after.and_then(|side| side.at(|value| value.get(key))),
+                );
+                compare(joined(&path, key), is_hidden || is_marked, before, after, fields);
             }
         }
-        (Some(Value::Array(before)), Some(Value::Array(after))) if let Some(name) = name_of(before, after) => {
-            let find = |items: &[Value], wanted: &Value| items.iter().position(|item| item[name] == *wanted);
+        (Some(Value::Array(was)), Some(Value::Array(is))) if let Some(name) = name_of(was, is) => {
             let mut seen = Vec::new();
-            for item in after.iter().chain(before) {
+            for item in is.iter().chain(was) {
                 let own = &item[name];
                 if seen.contains(&own) {
                     continue;
                 }
                 seen.push(own);
-                let at = |items: &[Value]| find(items, own);
-                let (was, is) = (at(before).map(|at| &before[at]), at(after).map(|at| &after[at]));
+                let place = |items: &[Value]| items.iter().position(|item| item[name] == *own);
+                let (before, after) = (
+                    place(was).and_then(|at| before.and_then(|side| side.at(|value| value.get(at)))),
+                    place(is).and_then(|at| after.and_then(|side| side.at(|value| value.get(at)))),
+                );
                 // The value of a variable is as secret as its name says.
-                let is_hidden = is_hidden || own.as_str().is_some_and(|own| is_hidden_under(own, &MASK.into()));
-                compare(format!("{path}[{}]", plain(own)), is_hidden, was, is, fields);
+                let is_marked = own.as_str().is_some_and(|own| is_hidden_under(own, &MASK.into()));
+                compare(
+                    format!("{path}[{}]", plain(own)),
+                    is_hidden || is_marked,
+                    before,
+                    after,
+                    fields,
+                );
             }
         }
-        (before, after) if before == after => {}
-        (before, after) => fields.push(Field {
+        (was, is) if was == is => {}
+        _ => fields.push(Field {
             path,
-            before: before.map(|value| shown(value, is_hidden)),
-            after: after.map(|value| shown(value, is_hidden)),
+            before: whole(before).map(|value| shown(&value, is_hidden)),
+            after: whole(after).map(|value| shown(&value, is_hidden)),
         }),
     }
 }
@@ -108,11 +160,6 @@ fn shown(value: &Value, is_hidden: bool) -> Value {
     }
     match masking::secret::masked(value) {
         Value::String(text) if is_private_key(&text) => MASK.into(),
-        Value::String(text) if text.chars().count() > LONGEST => {
-            let length = text.len();
-            let begin: String = text.chars().take(LONGEST).collect();
-            format!("{begin}… ({length} bytes)").into()
-        }
         other => other,
     }
 }
@@ -162,9 +209,21 @@ mod tests {
     }
 
     #[test]
-    fn a_long_text_is_cut() {
-        let field = &changed(&json!({"a": ""}), &json!({"a": "ä".repeat(1000)}))[0];
-        let text = field.after.as_ref().and_then(Value::as_str).unwrap_or_default();
-        assert!(text.ends_with("… (2000 bytes)") && text.chars().count() < 250, "{text}");
+    fn a_value_that_is_masked_whole_or_in_parts_is_not_shown() {
+        let at = |word: &str| json!({"key": word, "map": {"a": word}, "plain": word});
+        let masked = json!({"key": MASK, "map": MASK, "plain": "x"});
+        let (before, after) = (at("one"), at("two"));
+        let side = |whole| Shown { whole, masked: &masked };
+        let fields = changed_between(side(&before), side(&after));
+        let shown: Vec<_> = fields
+            .iter()
+            .map(|field| (field.path.as_str(), field.after.clone()))
+            .collect();
+        let expected = [
+            ("key", Some(MASK.into())),
+            ("map.a", Some(MASK.into())),
+            ("plain", Some("two".into())),
+        ];
+        assert_eq!(shown, expected);
     }
 }

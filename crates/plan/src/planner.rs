@@ -11,28 +11,29 @@ use addon_core::failure::Failure;
 use addon_core::operator::Operator;
 use addon_core::operator::effect::{HookRun, Job};
 use addon_core::operator::event::{Event, Finished, HookRan};
-use addon_core::operator::preview::{Preview, PreviewQuery, Release, Step};
-use addon_core::operator::query::{
-    HeldRemoval, ModuleReport, ModulesQuery, ReleaseValuesQuery, Secrets, StatusQuery, ValuesQuery,
-};
+use addon_core::operator::preview::{Preview, PreviewQuery, Release, RunningQuery, Step};
+use addon_core::operator::query::{HeldRemoval, ModuleReport, ModulesQuery, Secrets, StatusQuery, ValuesQuery};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use listeners::{Loop, Unanswered, ask};
+use masking::secret::known::Known;
 use names::{HookId, ModuleName, Owner};
 use releases::sync::foresight::{Change, Foreseen};
 use serde_json::Value;
 use thiserror::Error;
 use tokio::sync::Mutex;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::document::{Act, HookPlan, ModulePlan, Plan, Refused, ValuesOf};
-use crate::fields;
+use crate::fields::{self, Field, Shown};
 use crate::objects;
 
 /// The longest wait for running jobs. A plan that is made beside them says so.
 const QUIET_WITHIN: Duration = Duration::from_secs(10);
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
+/// The longest time for a plan. The command waits a little longer.
+const LONGEST: Duration = Duration::from_mins(4);
 /// The number of releases that are foreseen at the same time: each renders a chart.
 const AT_ONCE: usize = 2;
 
@@ -83,6 +84,12 @@ pub enum NoPlan {
     /// A job that the plan needs failed.
     #[error("the plan cannot be made: {0}")]
     Failed(Failure),
+    /// Another plan is being made.
+    #[error("another plan is being made: try again when it is there")]
+    Busy,
+    /// The plan was not made in time.
+    #[error("the plan is not made within {} s", LONGEST.as_secs())]
+    Late,
     /// The operator has not finished its first converge.
     #[error("the operator is still starting: a plan can be made after its first converge")]
     Starting,
@@ -98,11 +105,16 @@ impl Planner {
         }
     }
 
-    /// What follows if the ConfigMap has these keys.
-    pub async fn edit(&self, data: BTreeMap<String, String>) -> Result<Plan, NoPlan> {
-        let _turn = self.turn.lock().await;
+    /// What follows if the ConfigMap has these keys, and the secrets that come into the values by that. The plan may hold these.
+    pub async fn edit(&self, data: BTreeMap<String, String>) -> Result<(Plan, Arc<Known>), NoPlan> {
+        let Ok(_turn) = self.turn.try_lock() else {
+            return Err(NoPlan::Busy);
+        };
+        timeout(LONGEST, self.made(data)).await.map_err(|_| NoPlan::Late)?
+    }
+
+    async fn made(&self, data: BTreeMap<String, String>) -> Result<(Plan, Arc<Known>), NoPlan> {
         let mut preview = self.preview().await?;
-        let running = preview.running();
         let before = Moment::of(Box::new(preview.copy().clone()));
         preview.edit(data);
         let mut patches = Patches::new();
@@ -118,25 +130,23 @@ impl Planner {
             };
             preview.take(Event::JobFinished(finished));
         }
-        let (copy, steps) = preview.end();
+        let unfinished = preview.unfinished();
+        let (copy, steps, secrets) = preview.end();
         let mut plan = self.written(&before, &Moment::of(copy), &steps, &patches).await?;
-        plan.running = running;
-        Ok(plan)
+        plan.unfinished = unfinished;
+        Ok((plan, secrets))
     }
 
     /// A copy of the core, made at a quiet moment if one comes soon.
     async fn preview(&self) -> Result<Preview, NoPlan> {
         let until = Instant::now() + QUIET_WITHIN;
-        loop {
-            let preview = ask(&self.doors, PreviewQuery).await?;
-            if !preview.copy().answer(&StatusQuery).ready {
-                return Err(NoPlan::Starting);
-            }
-            if preview.running().is_empty() || Instant::now() >= until {
-                return Ok(preview);
-            }
+        while !ask(&self.doors, RunningQuery).await?.is_empty() && Instant::now() < until {
             sleep(LOOK_AGAIN).await;
         }
+        if !ask(&self.doors, StatusQuery).await?.ready {
+            return Err(NoPlan::Starting);
+        }
+        Ok(ask(&self.doors, PreviewQuery).await?)
     }
 
     async fn written(
@@ -147,7 +157,7 @@ impl Planner {
         patches: &Patches,
     ) -> Result<Plan, NoPlan> {
         let mut plan = Plan {
-            global: fields::changed(&before.global(), &after.global()),
+            global: changes(&before.section(None), &after.section(None)),
             refused: refused(&before.problems, &after.problems),
             held: held(&before.held, &after.held),
             ..Plan::default()
@@ -190,9 +200,8 @@ impl Planner {
                 plan.act = Act::SwitchOn;
                 plan.hooks.iter_mut().for_each(HookPlan::has_not_run);
             }
-            let values = release.values.to_value();
-            let key = release.module.values_key();
-            plan.values = fields::changed(&before.values(&release.module)[&key], &values[&key]);
+            let owner = Some(&release.module);
+            plan.values = changes(&before.section(owner), &after.section(owner));
             let foreseen = self.world.foresee(release).await.map_err(NoPlan::Failed)?;
             plan.release = Some(objects::release(foreseen));
         } else if course.is_removed {
@@ -224,19 +233,16 @@ impl Moment {
         }
     }
 
-    fn global(&self) -> Value {
-        let global = ValuesQuery {
-            module: None,
-            with_global: false,
-            secrets: Secrets::Masked,
-        };
-        self.operator.answer(&global).unwrap_or_default()
-    }
-
-    /// The values that the module's release would be given.
-    fn values(&self, module: &ModuleName) -> Value {
-        let values = self.operator.answer(&ReleaseValuesQuery(module.clone()));
-        values.map(|values| values.to_value()).unwrap_or_default()
+    /// The effective values of a module, or the global ones; then the same with masked secrets.
+    fn section(&self, module: Option<&ModuleName>) -> [Value; 2] {
+        [Secrets::Shown, Secrets::Masked].map(|secrets| {
+            let query = ValuesQuery {
+                module: module.cloned(),
+                with_global: false,
+                secrets,
+            };
+            self.operator.answer(&query).unwrap_or_default()
+        })
     }
 
     /// The modules that wait or fail now, and did not so before.
@@ -299,6 +305,11 @@ impl Course {
             Step::Crds(_) | Step::Section(_) => {}
         }
     }
+}
+
+fn changes([before, masked_before]: &[Value; 2], [after, masked_after]: &[Value; 2]) -> Vec<Field> {
+    let side = |whole, masked| Shown { whole, masked };
+    fields::changed_between(side(before, masked_before), side(after, masked_after))
 }
 
 /// The problems of the second moment that the first did not have.

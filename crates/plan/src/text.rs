@@ -12,6 +12,8 @@ use crate::fields::Field;
 
 /// The largest number of fields that are shown of one object, or of one module's values.
 const MOST_FIELDS: usize = 20;
+/// The longest value that is shown, in characters.
+const LONGEST: usize = 200;
 
 /// The plan for a person.
 pub fn text(plan: &Plan, paint: Paint) -> String {
@@ -27,11 +29,11 @@ pub fn text(plan: &Plan, paint: Paint) -> String {
     }
     list(&mut text, "not applied", &plan.refused, paint);
     list(&mut text, "held until a person confirms", &plan.held, paint);
-    if !plan.running.is_empty() {
-        let running = plan.running.join(", ");
+    if !plan.unfinished.is_empty() {
+        let unfinished = plan.unfinished.join(", ");
         let _ = writeln!(
             text,
-            "still running while this plan was made, so not part of it: {running}\n"
+            "still at work, so that more may follow than this plan says: {unfinished}\n"
         );
     }
     text + &summary(plan)
@@ -70,13 +72,10 @@ fn summary(plan: &Plan) -> String {
         objects(&[ObjectAct::Create]),
         objects(&[ObjectAct::Change, ObjectAct::Replace]),
     );
-    let (gone, bad) = (
-        objects(&[ObjectAct::Delete]),
-        objects(&[ObjectAct::Refused, ObjectAct::Unserved]),
-    );
+    let (gone, bad) = (objects(&[ObjectAct::Delete]), objects(&[ObjectAct::Refused]));
     let mut text = format!("modules: {modules}; objects: {new} created, {changed} changed, {gone} deleted");
     if bad > 0 {
-        let _ = write!(text, ", {bad} not possible");
+        let _ = write!(text, ", {bad} refused");
     }
     text + "\n"
 }
@@ -159,7 +158,7 @@ fn of_object(text: &mut String, object: &ObjectPlan, paint: Paint) {
         ObjectAct::Delete => ("-", Tone::Bad, ""),
         ObjectAct::Leave => ("·", Tone::Faint, "not rendered any more, and kept"),
         ObjectAct::Refused => ("!", Tone::Bad, "refused by the API server"),
-        ObjectAct::Unserved => ("!", Tone::Bad, "the API server does not serve its kind"),
+        ObjectAct::Unserved => ("!", Tone::Bad, "its kind is not served yet"),
     };
     let namespace = object
         .namespace
@@ -220,10 +219,14 @@ fn of_field(field: &Field, paint: Paint) -> String {
 
 /// The value in one line. Characters that would steer a terminal are written as escapes.
 fn value(value: &Value) -> String {
-    match value {
+    let text = match value {
         Value::String(text) if is_plain(text) => text.clone(),
         Value::String(text) => format!("{text:?}"),
         other => other.to_string(),
+    };
+    match text.char_indices().nth(LONGEST) {
+        Some((at, _)) => format!("{}… ({} bytes)", &text[..at], text.len()),
+        None => text,
     }
 }
 

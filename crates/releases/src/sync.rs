@@ -37,6 +37,7 @@ use addon_core::release::records::Records;
 use addon_core::release::{self, ApplyMethod, ConfigTrace, Facts, Intent, IntentKind, Reason, ReleaseStep};
 use addon_core::values::section::Maintenance;
 use addon_core::values::vetted::Vetting;
+use helm::claims::Claims;
 use helm::immutable::Immutable;
 use helm::{HelmError, Verbosity};
 use jobs::acting::Acting;
@@ -112,6 +113,8 @@ struct Sync<'a> {
     /// Whether the module returns from revisions whose objects do not do their work.
     returns: bool,
     acting: OnceCell<Acting<'a>>,
+    /// The claims that a rendering makes on objects; none if nothing is to be installed.
+    claims: Option<&'a Claims>,
     apis: Arc<Apis>,
     revision: Option<Revision>,
     /// The objects of the deployed revision, once they are read.
@@ -155,6 +158,7 @@ impl<'a> Sync<'a> {
             config,
             returns: false,
             acting: OnceCell::new(),
+            claims: Some(tools.helm.claims()),
             apis,
             revision: None,
             objects: None,
@@ -286,7 +290,7 @@ impl<'a> Sync<'a> {
             // Kept objects are not marked here, so that the mark does not count as a difference.
             kept: &BTreeSet::new(),
             withheld: &BTreeSet::new(),
-            claims: Some(self.tools.helm.claims()),
+            claims: self.claims,
             env: self.acting.get().map(Acting::env).unwrap_or_default(),
         };
         let names = self.apis.names.iter().map(String::as_str);
@@ -297,6 +301,7 @@ impl<'a> Sync<'a> {
             .await;
         match manifest {
             Ok(manifest) => Ok(manifest),
+            Err(error) if self.claims.is_none() => Err(error.into()),
             Err(error) => Err(ownership::explain(self.tools, &self.facts.release, error).await),
         }
     }

@@ -76,7 +76,7 @@ fn play(stage: &Stage, operator: &Operator<'_>, data: &BTreeMap<String, String>,
     stage.configure(&json!(data));
     let settled = || {
         let left: Plan = serde_json::from_str(&operator.try_ask(&command)).map_err(|error| error.to_string())?;
-        let is_done = left.is_empty() && left.running.is_empty();
+        let is_done = left.is_empty();
         is_done.then_some(Some(())).ok_or_else(|| format!("{left:?}"))
     };
     wait_until(PATIENCE, "nothing left to do", settled).unwrap();

@@ -8,15 +8,18 @@
 //! its last run.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
 use clock::Now;
+use masking::secret::known::Known;
 use names::{HookId, ModuleName};
 
 use super::Operator;
-use super::effect::{Effect, Job};
+use super::effect::{Effect, Job, Notice};
 use super::event::{ConfigRead, Event, Finished, HookRan, Reworked, Saved, Settled, SyncAction, Synced};
 use super::explain::Query;
 use super::health::{HealthSight, Seen};
+use super::query::StatusQuery;
 use super::survey::Survey;
 use super::ticket::{AtHead, Ticket};
 use crate::failure::{Class, Failure};
@@ -44,7 +47,20 @@ impl Query for PreviewQuery {
             open: VecDeque::new(),
             jobs: 0,
             steps: Vec::new(),
+            secrets: Arc::default(),
         }
+    }
+}
+
+/// The subjects of the running jobs, for people.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RunningQuery;
+
+impl Query for RunningQuery {
+    type Answer = Vec<String>;
+
+    fn answer(&self, survey: &Survey<'_>) -> Vec<String> {
+        survey.of.jobs.subjects()
     }
 }
 
@@ -58,6 +74,8 @@ pub struct Preview {
     /// The number of jobs so far.
     jobs: usize,
     steps: Vec<Step>,
+    /// The secrets that came into the values on the way.
+    secrets: Arc<Known>,
 }
 
 /// An act of the operator that changes the world, in the order in which it begins.
@@ -108,14 +126,19 @@ impl Preview {
         &self.copy
     }
 
-    /// The subjects of the jobs that ran when the copy was made, for people. Their outcomes never reach the copy.
-    pub fn running(&self) -> Vec<String> {
-        self.copy.jobs.subjects()
+    /// The end: the copy in the state to which the events have brought it, all acts on the way, and the secrets that came into
+    /// the values.
+    pub fn end(self) -> (Box<Operator>, Vec<Step>, Arc<Known>) {
+        (self.copy, self.steps, self.secrets)
     }
 
-    /// The copy in the state to which the events have brought it, and all acts on the way.
-    pub fn end(self) -> (Box<Operator>, Vec<Step>) {
-        (self.copy, self.steps)
+    /// The work that has not come to its end: jobs whose outcome never reaches the copy, and a converge that waits for them.
+    pub fn unfinished(&self) -> Vec<String> {
+        let mut unfinished = self.copy.jobs.subjects();
+        if self.copy.answer(&StatusQuery).converge_tasks > 0 {
+            unfinished.push("the converge".to_owned());
+        }
+        unfinished
     }
 
     /// Lets a person edit the ConfigMap: it has these keys from now on.
@@ -145,6 +168,7 @@ impl Preview {
             match effect {
                 Effect::StartJob(job) => self.start(job)?,
                 Effect::GiveUp(failure) => return Err(failure),
+                Effect::Tell(Notice::SecretsChanged(known)) => self.secrets = known,
                 // A cancelled job ends by the outcome that it has got already.
                 Effect::CancelJob(_)
                 | Effect::Tell(_)

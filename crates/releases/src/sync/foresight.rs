@@ -104,6 +104,8 @@ pub async fn foresee(
     let source = Source::new(chart, &files.dir, &values);
     let mut sync = Sync::begin(tools, module, source, asked, wanted.maintenance, wanted.config, cancel).await?;
     sync.facts.unhealthy = wanted.unhealthy;
+    // A chart that is not installed must not keep another release from the objects.
+    sync.claims = None;
     unless(cancel, sync.see()).await?;
     Box::pin(sync.foresee()).await
 }
@@ -157,6 +159,7 @@ impl Sync<'_> {
             };
             match step {
                 Err(failure) if failure.class == Class::Cancelled => return Err(failure),
+                Err(failure) if failure.class == Class::Damaged => return Ok(Foreseen::Repair),
                 Err(failure) => return Ok(Foreseen::Fails(failure)),
                 Ok(_) => {}
             }
@@ -222,7 +225,8 @@ impl Sync<'_> {
 
     /// The change of an object that the chart renders; none if it stays as it is.
     async fn change_of(&self, key: ObjectKey, was: Option<Value>, object: Value) -> Result<Option<Change>, Failure> {
-        let cluster = &self.tools.ground.cluster;
+        // With the rights that helm will have.
+        let cluster = unless(self.cancel, self.acting()).await?.cluster();
         if self.apis.kind(&key.api_version, &key.kind).is_none() {
             return Ok(Some(Change {
                 object: key,
