@@ -18,7 +18,7 @@ mod stage;
 #[path = "migrate/tools.rs"]
 mod tools;
 
-use tools::{Migration, chart, found, generations, install_crds, unowned};
+use tools::{Migration, chart, found, generations, install_crds, record, unowned};
 
 const OF_HELM: &str = "app.kubernetes.io/managed-by=Helm";
 /// The charts, each with the values that it needs on a control plane without nodes.
@@ -61,8 +61,10 @@ fn keeps_a_release(helm: Part) {
         "{}",
         said.out
     );
-    migration.follow("plan", "Mark releases");
-    migration.take_over("plan");
+    migration.take_over_with_restarts("plan");
+    let operator = migration.stage.start();
+    operator.wait_for_why("my-web", &["state: Ready"]);
+    operator.stop();
     let after = Migration::objects(within, "app.kubernetes.io/name=my-web-podinfo");
     assert!(before.len() >= 2 && before.len() == after.len(), "{before:?}");
     assert_eq!(unowned(&before), unowned(&after));
@@ -70,24 +72,24 @@ fn keeps_a_release(helm: Part) {
     assert_eq!(deployed(&migration, ",name=my-web"), ["my-web 2"]);
 
     // The way back: the release is no operator's any more, and can be handed over again.
-    migration.stage.kubectl("create deployment addon-operator --image=none");
+    migration
+        .stage
+        .kubectl("create deployment main-addon-operator --image=none");
+    migration
+        .stage
+        .kubectl("label deployment main-addon-operator app.kubernetes.io/name=addon-operator");
     migration.follow("plan", "The way back");
     let operator = migration
         .stage
         .namespace()
-        .object("deployment", "addon-operator")
+        .object("deployment", "main-addon-operator")
         .unwrap();
     assert_eq!(operator.unwrap()["spec"]["replicas"], 0);
     assert_eq!(
         unowned(&before),
         unowned(&Migration::objects(within, "app.kubernetes.io/name=my-web-podinfo"))
     );
-    assert!(
-        migration
-            .page("plan")
-            .contains(&format!("helm rollback my-web 1 --namespace {}", migration.operator()))
-    );
-    migration.helm(within, &["rollback", "my-web", "1"]);
+    assert_eq!(deployed(&migration, ",name=my-web"), ["my-web 3"]);
     let again = migration.migrate("again", &format!("helm my-web --namespace {}", migration.operator()));
     assert_eq!(again.code, Some(0), "{}{}", again.out, again.err);
 }
@@ -291,16 +293,6 @@ fn an_application_of_argo_cd_is_handed_over_and_then_deleted() {
     assert_eq!(found(shop, "application", "front"), None);
     let after = Migration::objects(shop, "app.kubernetes.io/name=front-podinfo");
     assert_eq!(unowned(&before), unowned(&after));
-}
-
-/// A Secret of helm with these contents.
-fn record(name: &str, status: &str, contents: &str) -> Value {
-    json!({
-        "apiVersion": "v1", "kind": "Secret", "type": "helm.sh/release.v1",
-        "metadata": {"name": format!("sh.helm.release.v1.{name}.v1"),
-            "labels": {"owner": "helm", "name": name, "version": "1", "status": status}},
-        "data": {"release": STANDARD.encode(contents)},
-    })
 }
 
 #[test]

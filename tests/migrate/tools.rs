@@ -5,14 +5,17 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use fs_err as fs;
-use serde_json::Value;
+use serde_json::{Value, json};
 use testbed::namespace::Namespace;
 use testbed::part::Part;
 use testbed::plane::User;
 use testbed::process;
+use testbed::wait::wait_until;
 
-use super::stage::Stage;
+use super::stage::{CONVERGED, PATIENCE, Stage};
 
 const OPERATOR: &str = env!("CARGO_BIN_EXE_addon-operator");
 const FIXTURES: &str = "tests/migrate";
@@ -101,24 +104,70 @@ impl Migration {
         fs::read_to_string(self.stage.path(folder).join("STEPS.md")).unwrap()
     }
 
-    /// Runs the commands of kubectl in a part of the plan, as a person does.
+    /// Runs the commands of a part of the plan, as a person does.
     pub(crate) fn follow(&self, folder: &str, title: &str) {
         let page = self.page(folder);
-        let part = page
-            .split("\n## ")
-            .find(|part| part.lines().next().unwrap().ends_with(title));
+        let mut parts = page.split("\n## ");
+        let part = parts.find(|part| part.lines().next().unwrap().ends_with(title));
         let part = part.unwrap_or_else(|| panic!("no part '{title}' in {page}"));
-        let commands = part.lines().filter_map(|line| line.strip_prefix("    kubectl "));
-        let kubectl = testbed::shared::plane().program(Part::Kubectl);
-        for line in commands {
-            let mut command = process::command("/bin/sh");
-            command
-                .args(["-eu", "-c", &format!("{} {line}", kubectl.display())])
-                .env_clear();
-            command.current_dir(self.stage.path(folder));
-            command.env("KUBECONFIG", self.stage.namespace().kubeconfig(User::Admin));
-            let said = said(process::run(command, None).unwrap());
-            assert_eq!(said.code, Some(0), "{line}: {}", said.err);
+        let mut command = String::new();
+        for line in part.lines().filter_map(|line| line.strip_prefix("    ")) {
+            command.push_str(line);
+            if line.ends_with("&&") {
+                command.push('\n');
+            } else {
+                self.run(folder, &std::mem::take(&mut command));
+            }
+        }
+    }
+
+    /// Runs a command of the plan. Those that ask the operator need one at work.
+    fn run(&self, folder: &str, line: &str) {
+        if line.starts_with("addon-operator ") {
+            return;
+        }
+        let bin = self.stage.path("bin");
+        if !bin.exists() {
+            fs::create_dir(&bin).unwrap();
+            let plane = testbed::shared::plane();
+            for (name, part) in [("kubectl", Part::Kubectl), ("helm", self.helm)] {
+                fs::os::unix::fs::symlink(plane.program(part), bin.join(name)).unwrap();
+            }
+        }
+        let mut command = process::command("/bin/sh");
+        command.args(["-eu", "-c", line]).env_clear();
+        command.env("PATH", format!("{}:/usr/bin:/bin", bin.display()));
+        command.env("HOME", self.stage.path("home"));
+        command.current_dir(self.stage.path(folder));
+        command.env("KUBECONFIG", self.stage.namespace().kubeconfig(User::Admin));
+        let said = said(process::run(command, None).unwrap());
+        assert_eq!(said.code, Some(0), "{line}: {}", said.err);
+    }
+
+    /// Follows the plan up to the end of the former owner, and starts an operator after each of its steps.
+    pub(crate) fn take_over_with_restarts(&self, folder: &str) {
+        let page = self.page(folder);
+        for line in page
+            .lines()
+            .take_while(|line| !line.ends_with("Remove the former owner"))
+        {
+            if line.starts_with("Copy `modules`") {
+                self.copy_modules(folder);
+            } else if let Some(command) = line.strip_prefix("    kubectl ") {
+                self.run(folder, &format!("kubectl {command}"));
+            } else {
+                continue;
+            }
+            let operator = self.stage.start();
+            wait_until(PATIENCE, "a converge, or a refusal", || {
+                let said = operator.said();
+                let is_settled = [CONVERGED, "was not installed by addon-operator"]
+                    .iter()
+                    .any(|text| said.contains(text));
+                is_settled.then_some(Some(())).ok_or(line)
+            })
+            .unwrap();
+            operator.stop();
         }
     }
 
@@ -139,6 +188,9 @@ impl Migration {
         let modules = self.copy_modules(folder);
         assert!(!modules.is_empty());
         self.follow(folder, "Hand over");
+        if self.page(folder).contains("Mark releases") {
+            self.follow(folder, "Mark releases");
+        }
         let operator = self.stage.start();
         for module in modules {
             operator.wait_for_why(&module, &["state: Ready"]);
@@ -235,4 +287,14 @@ pub(crate) fn install_crds(within: &Namespace<'_>) {
         &crds[1],
     ];
     kubectl.run(wait).unwrap();
+}
+
+/// A Secret of helm with these contents.
+pub(crate) fn record(name: &str, status: &str, contents: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Secret", "type": "helm.sh/release.v1",
+        "metadata": {"name": format!("sh.helm.release.v1.{name}.v1"),
+            "labels": {"owner": "helm", "name": name, "version": "1", "status": status}},
+        "data": {"release": STANDARD.encode(contents)},
+    })
 }

@@ -23,6 +23,14 @@ const HERE: [&str; 2] = ["https://kubernetes.default.svc", "in-cluster"];
 /// The outline of an Application, or the reason for which it is not taken over.
 pub fn outline(object: &Value) -> Result<Outline, String> {
     let (spec, place) = (&object["spec"], place_of(object));
+    if let Some(owner) = object["metadata"]["ownerReferences"].get(0) {
+        let told = |field: &str| owner[field].as_str().unwrap_or("?").to_owned();
+        return Err(format!(
+            "{} '{}' makes it, and would make it again: take it out there first",
+            told("kind"),
+            told("name")
+        ));
+    }
     let destination = &spec["destination"];
     for field in ["server", "name"] {
         if let Some(found) = text(&destination[field])
@@ -197,16 +205,6 @@ fn objects(resources: &Value) -> BTreeSet<String> {
 
 fn remarks(object: &Value) -> Vec<String> {
     let (spec, mut remarks) = (&object["spec"], Vec::new());
-    let owner = object["metadata"]["ownerReferences"].as_array();
-    if let Some(owner) = owner.and_then(|owners| owners.first()) {
-        let (kind, name) = (&owner["kind"], &owner["name"]);
-        let told = |value: &Value| value.as_str().unwrap_or("?").to_owned();
-        remarks.push(format!(
-            "it is made by {} '{}', which makes it again: take it out there first",
-            told(kind),
-            told(name)
-        ));
-    }
     if object["metadata"]["labels"]["app.kubernetes.io/instance"].is_string()
         || object["metadata"]["annotations"]["argocd.argoproj.io/tracking-id"].is_string()
     {
@@ -308,6 +306,9 @@ mod tests {
         let mut elsewhere = application(&helm(json!({})));
         elsewhere["spec"]["destination"]["server"] = json!("https://1.2.3.4");
         assert!(outline(&elsewhere).unwrap_err().contains("https://1.2.3.4"));
+        let mut owned = application(&helm(json!({})));
+        owned["metadata"]["ownerReferences"] = json!([{"kind": "ApplicationSet", "name": "all"}]);
+        assert!(outline(&owned).unwrap_err().contains("ApplicationSet 'all'"));
         let mut typed = application(&json!({"repoURL": "r", "path": "p"}));
         typed["status"] = json!({"sourceType": "Kustomize"});
         assert!(outline(&typed).unwrap_err().contains("Kustomize"));

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use releases::revisions::{CHECKSUM, INPUTS, MAINTENANCE};
 
-use crate::outline::{Left, Origin, Place};
+use crate::outline::{Left, Origin, Place, Record};
 use crate::shown::plain;
 use crate::taking::Taken;
 
@@ -16,6 +16,9 @@ pub const CONFIG_MAP: &str = "configmap.yaml";
 pub const STEPS: &str = "STEPS.md";
 /// The field manager whose changes Flux leaves alone.
 const FLUX_MANAGER: &str = "flux-client-side-apply";
+
+/// The label of the operator's Deployment and pods, as its chart sets it.
+const OPERATOR: &str = "app.kubernetes.io/name=addon-operator";
 
 /// The facts for the page.
 #[derive(Debug)]
@@ -39,9 +42,15 @@ impl Handover<'_> {
             "# From {owner} to addon-operator\n\nNothing in the cluster has changed yet. Read the modules and {CONFIG_MAP}, then run the \
              commands in this order, for all modules or for one. Until the last step each has a way back.\n\n\
              At the hand-over helm runs once for each module. It changes labels and annotations of the objects \
-             (`heritage: addon-operator`, `meta.helm.sh/*`), and no spec, except the differences named below. No object is deleted or made anew, and no pod \
-             restarts. A field that was altered by hand gets the chart's value again.\n"
+             (`heritage: addon-operator`, `meta.helm.sh/*`), and no spec, except the differences named below. No object is deleted or made anew, except \
+             those of helm hooks, and no pod restarts. A field that was altered by hand gets the chart's value again.\n"
         );
+        if self.origin == Origin::Argocd {
+            page.push_str(
+                "\nArgo CD keeps no record, so the objects were compared by their names alone: a field in which the chart and the cluster differ changes. \
+                 `argocd app diff` shows such fields now.\n",
+            );
+        }
         self.notes(&mut page);
         let mut number = 0;
         let mut step = |page: &mut String, title: &str| {
@@ -55,25 +64,19 @@ impl Handover<'_> {
             step(&mut page, "Supply secrets");
             secrets(&mut page, &supplied);
         }
-        let marked: Vec<&Taken> = self.taken.iter().filter(|taken| taken.keeps_release).collect();
-        if !marked.is_empty() {
-            step(&mut page, "Mark releases");
-            page.push_str("The operator works only on releases with this label. No object is touched.\n\n");
-            for taken in &marked {
-                if let Some((stored, record)) = &taken.record {
-                    command(
-                        &mut page,
-                        &format!(
-                            "kubectl label secret {} --namespace {} {MAINTENANCE}=false",
-                            quoted(&record.secret),
-                            quoted(&stored.namespace)
-                        ),
-                    );
-                }
-            }
-        }
         step(&mut page, "Hand over");
         self.hand_over(&mut page);
+        // A release with the label and without a module that is switched on is one to remove, so the label comes last.
+        let marked: Vec<_> = self.taken.iter().filter(|taken| taken.keeps_release).collect();
+        let marked: Vec<_> = marked.into_iter().filter_map(|taken| taken.record.as_ref()).collect();
+        if !marked.is_empty() {
+            step(&mut page, "Mark releases");
+            mark(&mut page, &marked);
+        }
+        step(&mut page, "Wait");
+        for taken in self.taken {
+            command(&mut page, &format!("addon-operator module wait {}", taken.module));
+        }
         step(&mut page, "Remove the former owner");
         self.remove(&mut page);
         self.way_back(&mut page);
@@ -153,43 +156,44 @@ impl Handover<'_> {
 
     fn hand_over(&self, page: &mut String) {
         let operator = quoted(self.operator);
-        let _ = write!(
-            page,
-            "Copy `modules` into the operator's modules directory, as an image or a package. The ConfigMap switches the modules on; its other keys stay.\n\n"
-        );
+        page.push_str("The ConfigMap switches the modules on; its other keys stay.\n\n");
         command(
             page,
             &format!(
                 "kubectl apply --server-side --field-manager migrate --namespace {operator} --filename {CONFIG_MAP}"
             ),
         );
-        for taken in self.taken {
-            command(page, &format!("addon-operator module wait {}", taken.module));
-        }
+        page.push_str(
+            "\nCopy `modules` into the operator's modules directory, as an image or a package, and wait until each of its pods runs with them.\n",
+        );
     }
 
     fn remove(&self, page: &mut String) {
         match self.origin {
             Origin::Helm => {}
             Origin::Flux => {
-                page.push_str("Flux uninstalls no release of a HelmRelease that is suspended when it is deleted.\n\n");
+                page.push_str(
+                    "Flux uninstalls no release of a HelmRelease that is suspended when it is deleted. One that is at work again stays: look who has done \
+                     that, and suspend it anew.\n\n",
+                );
                 for taken in self.taken {
                     let (name, namespace) = (quoted(&taken.from.name), quoted(&taken.from.namespace));
-                    command(
-                        page,
-                        &format!("kubectl delete helmreleases.helm.toolkit.fluxcd.io {name} --namespace {namespace}"),
-                    );
+                    let release = format!("helmreleases.helm.toolkit.fluxcd.io {name} --namespace {namespace}");
+                    command(page, &delete_if(&release, "{.spec.suspend}", "true", ""));
                 }
             }
             Origin::Argocd => {
-                page.push_str("Without its finalizer an Application goes alone, and its objects stay.\n\n");
+                page.push_str(
+                    "Without its finalizers an Application goes alone, and its objects stay. One that has them again is not deleted: look who has done \
+                     that, and let it go anew.\n\n",
+                );
                 for taken in self.taken {
                     let (name, namespace) = (quoted(&taken.from.name), quoted(&taken.from.namespace));
+                    let application = format!("applications.argoproj.io {name} --namespace {namespace}");
+                    let finalizers = "finalizers:{.metadata.finalizers}";
                     command(
                         page,
-                        &format!(
-                            "kubectl delete applications.argoproj.io {name} --namespace {namespace} --cascade=orphan"
-                        ),
+                        &delete_if(&application, finalizers, "finalizers:", " --cascade=orphan"),
                     );
                 }
             }
@@ -215,46 +219,26 @@ impl Handover<'_> {
         let _ = write!(
             page,
             "\n## The way back\n\nBefore the former owner is removed. An operator at work would remove the release of a module that is gone; so stop it first, \
-             and take the modules out of its directory before it starts again.\n\n"
+             and take the modules out of its directory before it starts again. `{OPERATOR}` finds the operator of its chart; write another selector if yours is \
+             installed otherwise. Run all of it as one command: it ends where a part fails.\n\n"
         );
-        command(
-            page,
-            &format!("kubectl scale deployment addon-operator --namespace {operator} --replicas 0"),
-        );
+        let mut commands = vec![
+            format!("kubectl scale deployment --namespace {operator} --selector {OPERATOR} --replicas 0"),
+            format!("kubectl wait pod --for=delete --timeout 5m --namespace {operator} --selector {OPERATOR}"),
+        ];
         for taken in self.taken {
-            if let (true, Some((stored, record))) = (taken.keeps_release, &taken.record) {
-                let (namespace, selector) = (
-                    quoted(&stored.namespace),
-                    quoted(&format!("owner=helm,name={}", stored.name)),
-                );
-                command(
-                    page,
-                    &format!(
-                        "kubectl label secret --namespace {namespace} --selector {selector} {MAINTENANCE}- {CHECKSUM}-"
-                    ),
-                );
-                command(
-                    page,
-                    &format!("kubectl annotate secret --namespace {namespace} --selector {selector} {INPUTS}-"),
-                );
-                let (name, revision) = (quoted(&stored.name), record.revision);
-                command(
-                    page,
-                    &format!("helm rollback {name} {revision} --namespace {namespace}"),
-                );
-            } else {
-                command(page, &delete_records(self.operator, taken.module.as_str()));
+            match &taken.record {
+                Some((stored, record)) if taken.keeps_release => commands.extend(back_to_helm(stored, record)),
+                _ => commands.push(delete_records(self.operator, taken.module.as_str())),
             }
             for key in [taken.module.enabled_key(), taken.module.values_key()] {
                 let patch = format!(r#"{{"data":{{"{key}":null}}}}"#);
-                command(
-                    page,
-                    &format!(
-                        "kubectl patch configmap addon-operator --namespace {operator} --type merge --patch '{patch}'"
-                    ),
-                );
+                commands.push(format!(
+                    "kubectl patch configmap addon-operator --namespace {operator} --type merge --patch '{patch}'"
+                ));
             }
         }
+        command(page, &commands.join(" &&\n    "));
     }
 
     fn not_taken(&self, page: &mut String) {
@@ -266,6 +250,21 @@ impl Handover<'_> {
             let place = Place::new(left.namespace.clone(), left.name.clone());
             let _ = writeln!(page, "- {}: {}", plain(&place.to_string()), plain(&left.reason));
         }
+    }
+}
+
+fn mark(page: &mut String, marked: &[&(Place, Record)]) {
+    page.push_str(
+        "The operator works only on releases with this label: until now these modules fail with \"was not installed by addon-operator\", which harms nothing, \
+         and from now they succeed. **Never set it before the ConfigMap and the modules are there: an operator that starts between removes the release.** \
+         No object is touched.\n\n",
+    );
+    for (stored, record) in marked {
+        let (secret, namespace) = (quoted(&record.secret), quoted(&stored.namespace));
+        command(
+            page,
+            &format!("kubectl label secret {secret} --namespace {namespace} {MAINTENANCE}=false"),
+        );
     }
 }
 
@@ -290,6 +289,24 @@ fn patch_flux(place: &Place, suspend: bool) -> String {
     format!(
         "kubectl patch helmreleases.helm.toolkit.fluxcd.io {name} --namespace {namespace} --type merge --field-manager {FLUX_MANAGER} --patch \
          '{{\"spec\":{{\"suspend\":{suspend}}}}}'"
+    )
+}
+
+/// Makes a release that was only marked one of helm's again.
+fn back_to_helm(stored: &Place, record: &Record) -> [String; 3] {
+    let (name, namespace) = (quoted(&stored.name), quoted(&stored.namespace));
+    let selector = quoted(&format!("owner=helm,name={}", stored.name));
+    [
+        format!("kubectl label secret --namespace {namespace} --selector {selector} {MAINTENANCE}- {CHECKSUM}-"),
+        format!("kubectl annotate secret --namespace {namespace} --selector {selector} {INPUTS}-"),
+        format!("helm rollback {name} {} --namespace {namespace}", record.revision),
+    ]
+}
+
+/// Deletes an object if a field of it is as it was left; never if it cannot be read.
+fn delete_if(object: &str, field: &str, expected: &str, more: &str) -> String {
+    format!(
+        "test \"$(kubectl get {object} --output 'jsonpath={field}')\" = {expected} && kubectl delete {object}{more}"
     )
 }
 
@@ -322,19 +339,4 @@ fn cell(text: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_word_for_the_shell_is_one_word() {
-        for (text, expected) in [
-            ("web-1.2", "web-1.2"),
-            ("", "''"),
-            ("a b", "'a b'"),
-            ("$(rm x)", "'$(rm x)'"),
-            ("a'b", r"'a'\''b'"),
-        ] {
-            assert_eq!(quoted(text), expected);
-        }
-    }
-}
+mod tests;
