@@ -304,12 +304,14 @@ fn hostile_records_are_named_and_harm_nothing() {
     let bomb = STANDARD.encode(bomb.finish().unwrap());
     let outside = json!({"name": "out", "manifest": "", "chart": {"metadata": {"name": "../../x", "version": "1"}}});
     let markup = json!({"name": "m", "manifest": "", "chart": {"metadata": {"name": "<b>\u{1b}[31m", "version": "1"}}});
+    let own = json!({"name": "own", "manifest": "", "chart": {"metadata": {"name": "addon-operator", "version": "1"}}});
     let coded = |contents: &Value| STANDARD.encode(contents.to_string());
     let mut items = vec![
         record("bomb", "deployed", &bomb),
         record("broken", "deployed", "no record"),
         record("outside", "deployed", &coded(&outside)),
         record("markup", "deployed", &coded(&markup)),
+        record("own", "deployed", &coded(&own)),
         record("pending", "pending-upgrade", ""),
         json!({"apiVersion": "v1", "kind": "ConfigMap",
             "metadata": {"name": "old.v1", "labels": {"OWNER": "TILLER", "NAME": "old", "STATUS": "DEPLOYED"}}}),
@@ -330,6 +332,7 @@ fn hostile_records_are_named_and_harm_nothing() {
     let reason = |left: &Value| (left["name"].as_str().unwrap().to_owned(), left["reason"].to_string());
     let reasons: BTreeMap<String, String> = left.map(reason).collect();
     assert_eq!(reasons.len(), 1000);
+    assert_eq!(plan["needless"][0]["name"], "own");
     for (name, expected) in [
         ("bomb", "is damaged"),
         ("broken", "is damaged"),
@@ -356,7 +359,7 @@ fn hostile_records_are_named_and_harm_nothing() {
 fn a_chart_with_charts_inside_is_taken_from_a_directory() {
     let migration = Migration::build("inner", Part::Helm3);
     let object = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {{ .Release.Name }}-{{ .Chart.Name }}\ndata:\n  \
-                  said: {{ .Values.said | quote }}\n  namespace: {{ .Release.Namespace }}\n";
+                  said: {{ .Values.said | quote }}\n  first: {{ .Release.IsInstall | quote }}\n  namespace: {{ .Release.Namespace }}\n";
     for (dir, name, more) in [
         (
             "charts/outer",
@@ -372,8 +375,11 @@ fn a_chart_with_charts_inside_is_taken_from_a_directory() {
     }
     let (charts, outer) = (migration.stage.path("charts"), migration.stage.path("charts/outer"));
     let set = ["--set", "said=hello,inner.said=world"];
-    let install = ["install", "my-shop", outer.to_str().unwrap(), set[0], set[1]];
-    migration.helm(&migration.shop, &install);
+    // Its objects are those of an upgrade, and stay so although helm installs a release.
+    for verb in ["install", "upgrade"] {
+        let arguments = [verb, "my-shop", outer.to_str().unwrap(), set[0], set[1]];
+        migration.helm(&migration.shop, &arguments);
+    }
     let said = migration.migrate("none", "helm");
     assert_eq!(said.code, Some(2), "{}{}", said.out, said.err);
     assert!(said.out.contains("inside of chart 'outer' (inner)"), "{}", said.out);

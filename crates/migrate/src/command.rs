@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use addon_core::failure::Failure;
+use addon_core::failure::{Class, Failure};
 use child::Spawner;
 use clap::{Args, Subcommand, ValueEnum};
 use command::reach::{self, ReachError};
@@ -14,19 +14,20 @@ use command::{Caller, CommandError, Hinted, print};
 use helm_yaml::yaml;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::core::ObjectMeta;
-use names::ModuleName;
+use names::{GLOBAL_KEY, ModuleName};
+use serde_json::{Value, json};
 use settings::StartArgs;
 use thiserror::Error;
 
 use crate::folder::{self, Folder, FolderError};
-use crate::outline::{Left, Origin, Outline, Place, Unfit, of_helm};
+use crate::outline::{Left, Origin, Outline, Place, Unfit, ValuesSource, of_helm};
 use crate::plan::{self, Planned};
 use crate::read::Reader;
 use crate::render::Renderer;
 use crate::shown::Plan;
 use crate::steps::{CONFIG_MAP, Handover, STEPS};
 use crate::taking::{Choices, NotTaken, Taken, Taking};
-use crate::{argocd, flux};
+use crate::{argocd, contents, flux};
 
 /// The default namespace of the operator.
 const OPERATOR: &str = "addon-operator";
@@ -195,15 +196,22 @@ impl Request {
             with_secrets: self.with_secrets,
         };
         let modules = folder.join(MODULES);
+        let global = self.global(reader).await.map_err(MigrateError::Cluster)?;
         let taking = Taking {
             reader,
             renderer,
             choices: &choices,
             operator: &self.operator_namespace,
+            global: &global,
             modules: &modules,
         };
-        let taken = each(&taking, planned, &mut left).await?;
-        Ok(Plan { taken, left, needless })
+        let mut plan = Plan {
+            taken: Vec::new(),
+            left,
+            needless,
+        };
+        each(&taking, planned, &mut plan).await?;
+        Ok(plan)
     }
 
     /// The releases, and the names of those in the operator's namespace.
@@ -239,6 +247,21 @@ impl Request {
             }
         }
         Ok((found, beside))
+    }
+
+    /// The global values in the operator's ConfigMap; none if there is no operator yet.
+    async fn global(&self, reader: &Reader) -> Result<Value, Failure> {
+        let source = ValuesSource {
+            is_secret: false,
+            place: Place::new(&self.operator_namespace, CONFIG_MAP_NAME),
+            key: GLOBAL_KEY.to_owned(),
+            target: None,
+        };
+        let mut global = json!({});
+        if let Some(text) = reader.values(&source).await? {
+            contents::add_public(&mut global, &source, &text).map_err(|error| Failure::new(Class::Invalid, error))?;
+        }
+        Ok(global)
     }
 
     /// The releases that the person has named.
@@ -291,21 +314,22 @@ impl Found {
 }
 
 /// Takes one release after the other, so that the contents of one alone are in memory.
-async fn each(taking: &Taking<'_>, planned: Vec<Planned>, left: &mut Vec<Left>) -> Result<Vec<Taken>, MigrateError> {
-    let (mut all, mut done) = (Vec::new(), BTreeMap::<Place, ModuleName>::new());
+async fn each(taking: &Taking<'_>, planned: Vec<Planned>, plan: &mut Plan) -> Result<(), MigrateError> {
+    let mut done = BTreeMap::<Place, ModuleName>::new();
     for planned in planned {
         let (place, module) = (planned.outline.place.clone(), planned.module.clone());
         match Box::pin(taking.take(planned, &done)).await {
             Ok(taken) => {
                 done.insert(place, module);
-                all.push(taken);
+                plan.taken.push(taken);
             }
-            Err(NotTaken::Left(reason)) => left.push(Left::new(&place, reason)),
+            Err(NotTaken::Left(reason)) => plan.left.push(Left::new(&place, reason)),
+            Err(NotTaken::Needless(reason)) => plan.needless.push(Left::new(&place, reason)),
             Err(NotTaken::Failed(failure)) => return Err(MigrateError::Cluster(failure)),
             Err(NotTaken::Folder(error)) => return Err(error.into()),
         }
     }
-    Ok(all)
+    Ok(())
 }
 
 /// The ConfigMap with a section and a flag for each module.

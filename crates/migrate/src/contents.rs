@@ -15,6 +15,9 @@ use crate::manifest::{OF_FLUX, Rendering};
 use crate::outline::{Application, ChartName, ValuesSource};
 use crate::values::{ValuePath, lay_over, leaves, set, typed};
 
+/// The name of the operator's own chart.
+pub const OPERATOR_CHART: &str = "addon-operator";
+
 /// The contents of a release.
 #[derive(Debug)]
 pub struct Contents {

@@ -29,6 +29,7 @@ pub mod namespace;
 pub mod outline;
 pub mod plan;
 pub mod read;
+pub mod remarks;
 pub mod render;
 pub mod shown;
 pub mod steps;

@@ -18,6 +18,22 @@ const HOOK: &str = "helm.sh/hook";
 pub const ARGO_HOOK: &str = "argocd.argoproj.io/hook";
 /// The labels that Flux puts on each object of a release.
 pub const OF_FLUX: [&str; 2] = ["helm.toolkit.fluxcd.io/name", "helm.toolkit.fluxcd.io/namespace"];
+/// The annotation that keeps helm from deleting an object.
+const POLICY: &str = "helm.sh/resource-policy";
+/// The kinds whose deletion deletes more than an object.
+const WITH_DATA: [&str; 3] = ["CustomResourceDefinition", "Namespace", "PersistentVolumeClaim"];
+/// The label that the operator sets on each object.
+const HERITAGE: &str = "heritage";
+/// The kinds that select pods alone, whose labels stay.
+const OF_PODS: [&str; 7] = [
+    "DaemonSet",
+    "Deployment",
+    "Job",
+    "PodDisruptionBudget",
+    "ReplicaSet",
+    "Service",
+    "StatefulSet",
+];
 /// The number of places that are told of one object.
 const PLACES: usize = 3;
 
@@ -76,6 +92,45 @@ impl Rendering {
             told.split(',').any(|event| events.contains(&event.trim()))
         };
         self.hooks.iter().filter(has).cloned().collect()
+    }
+}
+
+/// The objects with data that helm would delete at an upgrade, because the module does not render them.
+pub fn lost(release: &Rendering, module: &Rendering, namespace: &str, kinds: &Kinds) -> Vec<String> {
+    let new = settled(&module.objects, namespace, kinds);
+    let mut old = settled(&release.objects, namespace, kinds);
+    old.retain(|key, object| {
+        let is_kept = object["metadata"]["annotations"][POLICY] == "keep";
+        let has_data = WITH_DATA.contains(&object["kind"].as_str().unwrap_or_default());
+        has_data && !is_kept && !new.contains_key(key)
+    });
+    old.values().map(shown).collect()
+}
+
+/// Those helm hooks that helm deletes and makes anew although they are no programs that run and end.
+pub fn remade(hooks: &[String]) -> impl Iterator<Item = String> {
+    let is_program = |hook: &&String| hook.starts_with("Job/") || hook.starts_with("Pod/");
+    let remade = hooks.iter().filter(move |hook| !is_program(hook));
+    remade.map(|hook| format!("{hook} is a helm hook, which helm deletes and makes anew"))
+}
+
+/// The objects that find other objects by a label that the operator changes.
+pub fn by_heritage(release: &Rendering) -> impl Iterator<Item = String> {
+    let is_affected = |object: &Value| !OF_PODS.contains(&object["kind"].as_str().unwrap_or_default());
+    let objects = release.objects.iter().map(|rendered| &rendered.object);
+    let found = objects.filter(move |object| is_affected(object) && selects(object, false));
+    found.map(|object| format!("{} selects by the label {HERITAGE}, which changes", shown(object)))
+}
+
+/// Whether a selector below the value names the label; `within` tells that the value is in a selector.
+fn selects(value: &Value, within: bool) -> bool {
+    match value {
+        Value::Object(map) => map.iter().any(|(key, value)| {
+            let is_selector = key.ends_with("elector") || key.starts_with("match");
+            (within && (key == HERITAGE || key == "key" && value == HERITAGE)) || selects(value, within || is_selector)
+        }),
+        Value::Array(items) => items.iter().any(|item| selects(item, within)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
     }
 }
 
@@ -258,6 +313,54 @@ mod tests {
         assert_eq!(rendering.hooks_at(&["pre-upgrade"]), [""; 0]);
         let homeless: Vec<&str> = rendering.homeless(&Kinds::some()).into_iter().collect();
         assert_eq!(homeless, ["web/templates/a.yaml"]);
+    }
+
+    #[test]
+    fn a_claim_that_helm_would_delete_is_lost() {
+        let claim = "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata:\n  name: c\n";
+        let of = |text: &str| lost(&read(text), &read(OLD), "shop", &Kinds::some());
+        assert_eq!(of(claim), ["PersistentVolumeClaim/c"]);
+        assert_eq!(
+            of(&format!("{claim}  annotations: {{helm.sh/resource-policy: keep}}\n")),
+            [""; 0]
+        );
+        assert_eq!(of(&OLD.replace("name: b", "name: c")), [""; 0]);
+    }
+
+    #[test]
+    fn hooks_that_are_no_programs_are_made_anew() {
+        let hooks = ["Job/j (pre-install)", "Pod/p (pre-install)", "Secret/s (pre-install)"].map(str::to_owned);
+        let remade: Vec<String> = remade(&hooks).collect();
+        assert_eq!(
+            remade,
+            ["Secret/s (pre-install) is a helm hook, which helm deletes and makes anew"]
+        );
+    }
+
+    #[test]
+    fn a_selector_of_objects_by_heritage_is_told() {
+        let of = |kind: &str, spec: &str| {
+            read(&format!(
+                "kind: {kind}\nmetadata: {{name: a, labels: {{heritage: Helm}}}}\nspec: {spec}\n"
+            ))
+        };
+        for (kind, spec, expected) in [
+            ("ServiceMonitor", "{selector: {matchLabels: {heritage: Helm}}}", true),
+            (
+                "X",
+                "{podSelector: {matchExpressions: [{key: heritage, operator: Exists}]}}",
+                true,
+            ),
+            ("ServiceMonitor", "{selector: {matchLabels: {app: heritage}}}", false),
+            ("X", "{key: heritage, labels: {heritage: Helm}}", false),
+            ("Deployment", "{selector: {matchLabels: {heritage: Helm}}}", false),
+        ] {
+            assert_eq!(
+                by_heritage(&of(kind, spec)).count(),
+                usize::from(expected),
+                "{kind} {spec}"
+            );
+        }
     }
 
     #[test]

@@ -38,6 +38,8 @@ pub struct Draft<'a> {
     pub module: &'a ModuleName,
     pub chart: &'a Chart,
     pub old: OldNames<'a>,
+    /// Whether helm installs the release anew, over objects that are there.
+    pub installs: bool,
     /// The namespace of the operator and its releases.
     pub operator: &'a str,
     pub needs: &'a [ModuleName],
@@ -111,6 +113,12 @@ impl Draft<'_> {
                 ));
             }
         }
+        if self.installs {
+            // The objects are there already, and so are those that a chart makes at its installation alone.
+            for (field, now) in [("IsInstall", false), ("IsUpgrade", true)] {
+                lines.push(format!("{{{{- $_ := set .Release {} {now} -}}}}", quoted(field)));
+            }
+        }
         if self.has_alias() || self.tells_its_root() {
             let (key, chart) = (
                 self.module.values_key(),
@@ -141,6 +149,14 @@ impl Draft<'_> {
         }
         (!settings.is_empty()).then(|| yaml::to_string(&Value::Object(settings)))
     }
+}
+
+/// The path and text of a template that lets the others see the revision to come. It serves to compare, and is no part of
+/// a module.
+pub fn revision(number: u32) -> (String, Vec<u8>) {
+    let text = format!("{{{{- $_ := set .Release \"Revision\" {number} -}}}}\n");
+    let path = format!("templates{}/revision.yaml", "/first".repeat(DEPTH));
+    (path, text.into_bytes())
 }
 
 /// A text in the form of Go templates, which read the escapes of JSON.
@@ -231,6 +247,7 @@ mod tests {
                 release: "web",
                 namespace: "op",
             },
+            installs: false,
             operator: "op",
             needs: &[],
             corrects_drift: false,
@@ -252,6 +269,7 @@ mod tests {
         let (module, chart, none) = (ModuleName::parse("my-web").unwrap(), chart("nginx"), BTreeSet::new());
         let mut draft = draft(&module, &chart, &none);
         draft.old.namespace = "shop";
+        draft.installs = true;
         let needs = [ModuleName::parse("db").unwrap()];
         draft.needs = &needs;
         let files = texts(&draft);
@@ -262,6 +280,8 @@ mod tests {
         for expected in [
             r#"set .Release "Name" "web""#,
             r#"set .Release "Namespace" "shop""#,
+            r#"set .Release "IsInstall" false"#,
+            r#"set .Release "IsUpgrade" true"#,
             r#"set (index .Subcharts "myWeb") "Chart" (fromJson "{\"APIVersion\""#,
             r#"\"AppVersion\":\"v\\\"9\""#,
         ] {

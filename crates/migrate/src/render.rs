@@ -21,7 +21,7 @@ use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
 use crate::manifest::Rendering;
-use crate::values::{ValuePath, texts_at};
+use crate::values::{ValuePath, lay_over, named_secret, texts_at};
 
 /// Why a module is not rendered.
 #[derive(Debug, Error)]
@@ -66,20 +66,24 @@ impl Renderer {
         })
     }
 
-    /// Renders the module in the directory with these values of its own.
+    /// Renders the module in the directory with these values of its own, and the operator's global ones.
     pub async fn render(
         &self,
         dir: &Path,
         module: &ModuleName,
         values: &Value,
+        global: &Value,
         secret: &BTreeSet<ValuePath>,
         apis: &Apis,
     ) -> Result<Rendering, RenderError> {
         // Errors of helm may quote values.
-        let texts = texts_at(values, secret);
+        let mut texts = texts_at(values, secret);
+        texts.extend(texts_at(global, &named_secret(global)));
         let known: Known = texts.iter().map(String::as_str).collect();
         self.spawner.secrets().learn(Arc::new(known));
-        let all = json!({"global": {"enabledModules": [module.as_str()]}, module.values_key(): values});
+        let mut global = global.clone();
+        lay_over(&mut global, json!({"enabledModules": [module.as_str()]}));
+        let all = json!({"global": global, module.values_key(): values});
         let file = self.tmp.path().join("values.yaml");
         fs_err::write(&file, yaml::to_string(&all))?;
         let chart = Chart {

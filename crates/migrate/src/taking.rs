@@ -13,14 +13,15 @@ use report::Chain;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::contents::{self, Contents};
+use crate::contents::{self, Contents, OPERATOR_CHART};
 use crate::folder::{self, FolderError};
 use crate::manifest::{self, ARGO_HOOK, Rendering};
-use crate::module::{Draft, OldNames};
+use crate::module::{self, Draft, OldNames};
 use crate::namespace;
 use crate::outline::{Facts, HelmRelease, Outline, Place, Record};
 use crate::plan::{Planned, Way};
 use crate::read::Reader;
+use crate::remarks;
 use crate::render::Renderer;
 use crate::values::{ValuePath, lay_over, named_secret, without};
 
@@ -72,6 +73,8 @@ pub struct Taken {
 pub enum NotTaken {
     /// For a reason of its own.
     Left(String),
+    /// Because nothing has to be done about it.
+    Needless(String),
     /// For a reason that stops all others, too.
     Failed(Failure),
     Folder(FolderError),
@@ -101,6 +104,8 @@ pub struct Taking<'a> {
     pub choices: &'a Choices,
     /// The operator's namespace.
     pub operator: &'a str,
+    /// The global values in the operator's ConfigMap.
+    pub global: &'a Value,
     /// The directory of modules.
     pub modules: &'a Path,
 }
@@ -109,6 +114,9 @@ impl Taking<'_> {
     /// Takes a release. `done` has the modules that were taken before, by the objects that named them.
     pub async fn take(&self, planned: Planned, done: &BTreeMap<Place, ModuleName>) -> Result<Taken, NotTaken> {
         let mut contents = self.contents(&planned.outline).await?;
+        if contents.chart.name == OPERATOR_CHART {
+            return Err(NotTaken::Needless("it is the release of an operator itself".to_owned()));
+        }
         let dir = self.modules.join(planned.dir());
         let taken = self.written(planned, &mut contents, &dir, done).await;
         if taken.is_err() {
@@ -174,23 +182,24 @@ impl Taking<'_> {
         } else {
             secret.clone()
         };
-        let (needs, mut remarks) = needs(&planned.outline, done);
+        let (needs, mut remarks) = remarks::needs(&planned.outline, done);
         remarks.extend(planned.outline.remarks.iter().cloned());
         let rendering = self
             .rendering(&planned, contents, dir, &needs, &withheld, &secret)
             .await?;
-        let differences = self.differences(&planned.outline, contents, &rendering);
-        if !differences.is_empty() && !self.choices.accepts_differences {
-            return Err(NotTaken::Left(format!(
-                "its module would change objects: {}; --accept-differences takes it over nevertheless",
-                differences.join("; ")
-            )));
-        }
-        remarks.extend(of_crds(contents));
         let hooks = match planned.way {
             Way::Mark => rendering.hooks_at(&["pre-upgrade", "post-upgrade"]),
             Way::Install => rendering.hooks_at(&["pre-install", "post-install"]),
         };
+        let again = match contents.release {
+            Some(_) => None,
+            None => Some(
+                self.rendering(&planned, contents, dir, &needs, &withheld, &secret)
+                    .await?,
+            ),
+        };
+        let differences = self.changes(&planned, contents, &rendering, again.as_ref(), &hooks)?;
+        remarks.extend(remarks::of_chart(&contents.chart));
         let directory = planned.dir();
         let Planned {
             module,
@@ -238,19 +247,13 @@ impl Taking<'_> {
                     release: &planned.outline.release,
                     namespace: &planned.outline.namespace,
                 },
+                installs: planned.way == Way::Install,
                 operator: self.operator,
                 needs,
                 corrects_drift,
                 required: withheld,
             };
-            folder::write(dir, &draft.files()).map_err(NotTaken::Folder)?;
-            let apis = &self.reader.apis;
-            let rendered = self
-                .renderer
-                .render(dir, &planned.module, &contents.values, secret, apis);
-            let rendering = rendered
-                .await
-                .map_err(|error| NotTaken::Left(format!("its chart cannot be rendered: {}", Chain(&error))))?;
+            let rendering = self.rendered(planned, &draft, &contents.values, secret, dir).await?;
             let is_argo_hook = |object: &Value| !object["metadata"]["annotations"][ARGO_HOOK].is_null();
             if let Some(hook) = rendering.objects.iter().find(|rendered| is_argo_hook(&rendered.object)) {
                 let template = &hook.template;
@@ -277,6 +280,36 @@ impl Taking<'_> {
         }
     }
 
+    /// Writes the module, and renders it as the hand-over will.
+    async fn rendered(
+        &self,
+        planned: &Planned,
+        draft: &Draft<'_>,
+        values: &Value,
+        secret: &BTreeSet<ValuePath>,
+        dir: &Path,
+    ) -> Result<Rendering, NotTaken> {
+        let files = draft.files();
+        folder::write(dir, &files).map_err(NotTaken::Folder)?;
+        let record = planned.outline.record.as_ref().filter(|_| planned.way == Way::Mark);
+        if let Some((_, record)) = record {
+            let coming = module::revision(record.revision.saturating_add(1));
+            folder::write(dir, &[coming].into()).map_err(NotTaken::Folder)?;
+        }
+        let apis = &self.reader.apis;
+        let rendered = self
+            .renderer
+            .render(dir, &planned.module, values, self.global, secret, apis)
+            .await;
+        let rendering =
+            rendered.map_err(|error| NotTaken::Left(format!("its chart cannot be rendered: {}", Chain(&error))))?;
+        if record.is_some() {
+            drop(fs_err::remove_dir_all(dir));
+            folder::write(dir, &files).map_err(NotTaken::Folder)?;
+        }
+        Ok(rendering)
+    }
+
     /// Writes the namespace into the templates.
     fn settle(&self, planned: &Planned, contents: &mut Contents, homeless: &BTreeSet<String>) {
         let module = planned.module.as_str();
@@ -296,36 +329,60 @@ impl Taking<'_> {
         }
     }
 
-    fn differences(&self, outline: &Outline, contents: &Contents, rendering: &Rendering) -> Vec<String> {
-        let kinds = &self.reader.kinds;
-        match (&contents.release, &outline.facts) {
-            (Some(release), _) => manifest::differences(release, rendering, &outline.namespace, kinds),
-            (None, Facts::Argocd(application)) => {
-                manifest::other_names(&application.objects, rendering, &outline.namespace, kinds)
+    /// All that changes, in words, if the person accepts it. `again` is a second rendering for charts without a record.
+    fn changes(
+        &self,
+        planned: &Planned,
+        contents: &Contents,
+        rendering: &Rendering,
+        again: Option<&Rendering>,
+        hooks: &[String],
+    ) -> Result<Vec<String>, NotTaken> {
+        let mut changes = self.differences(planned, contents, rendering)?;
+        if let Some(again) = again {
+            let drawn = manifest::differences(rendering, again, &planned.outline.namespace, &self.reader.kinds);
+            changes.extend(drawn.iter().map(|drawn| format!("{drawn} each time")));
+        }
+        changes.extend(manifest::remade(hooks));
+        changes.extend(manifest::by_heritage(rendering));
+        if !changes.is_empty() && !self.choices.accepts_differences {
+            return Err(NotTaken::Left(format!(
+                "its module would change objects: {}; --accept-differences takes it over nevertheless",
+                changes.join("; ")
+            )));
+        }
+        Ok(changes)
+    }
+
+    /// The differences to the objects of now, in words.
+    fn differences(
+        &self,
+        planned: &Planned,
+        contents: &Contents,
+        rendering: &Rendering,
+    ) -> Result<Vec<String>, NotTaken> {
+        let (outline, kinds) = (&planned.outline, &self.reader.kinds);
+        let Some(release) = &contents.release else {
+            let Facts::Argocd(application) = &outline.facts else {
+                return Ok(Vec::new());
+            };
+            return Ok(manifest::other_names(
+                &application.objects,
+                rendering,
+                &outline.namespace,
+                kinds,
+            ));
+        };
+        if planned.way == Way::Mark {
+            let lost = manifest::lost(release, rendering, &outline.namespace, kinds);
+            if !lost.is_empty() {
+                return Err(NotTaken::Left(format!(
+                    "its module does not render {}, and helm would delete that: first upgrade the release with the annotation \
+                     helm.sh/resource-policy: keep on it",
+                    lost.join(", ")
+                )));
             }
-            (None, Facts::Helm | Facts::Flux(_)) => Vec::new(),
         }
+        Ok(manifest::differences(release, rendering, &outline.namespace, kinds))
     }
-}
-
-/// The modules that the release needs, and remarks about those that are no modules.
-fn needs(outline: &Outline, done: &BTreeMap<Place, ModuleName>) -> (Vec<ModuleName>, Vec<String>) {
-    let (mut needs, mut remarks) = (Vec::new(), Vec::new());
-    for place in &outline.needs {
-        match done.get(place) {
-            Some(module) => needs.push(module.clone()),
-            None => remarks.push(format!("it depends on '{place}', which is not taken over")),
-        }
-    }
-    (needs, remarks)
-}
-
-fn of_crds(contents: &Contents) -> Option<String> {
-    let count = contents.chart.crd_files().count();
-    let chart = &contents.chart.name;
-    (count > 0).then(|| {
-        format!(
-            "the CRDs stay as they are; the operator updates them once you copy the files of `crds` from charts/{chart} into `crds` of the module"
-        )
-    })
 }
