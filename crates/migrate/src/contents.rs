@@ -44,8 +44,11 @@ pub fn of_record(record: &Content, charts: Option<&Path>) -> Result<Contents, St
         Some(chart) => chart,
         None => Chart::of_record(&chart).map_err(|error| told(&error))?,
     };
-    // Helm writes `null` for a release without values.
-    let values: Option<Map<String, Value>> = field(record, "config").unwrap_or_default();
+    // Helm writes `null`, or nothing, for a release without values.
+    let values: Option<Map<String, Value>> = match record.get("config") {
+        Some(_) => field(record, "config")?,
+        None => None,
+    };
     Ok(Contents {
         chart,
         values: Value::Object(values.unwrap_or_default()),
@@ -214,6 +217,10 @@ mod tests {
             (json!({}), "no field 'chart'"),
             (json!({"chart": {}, "manifest": "a: ["}), "manifest"),
             (json!({"chart": {}, "manifest": ""}), "no field 'name'"),
+            (
+                json!({"chart": {"metadata": {"name": "a", "version": "1"}}, "manifest": "", "config": [1]}),
+                "'config'",
+            ),
         ] {
             let error = of_record(&record(&fields), None).unwrap_err();
             assert!(error.contains(expected), "{error}");

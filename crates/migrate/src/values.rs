@@ -11,6 +11,9 @@ use serde_json::{Map, Value};
 /// The number of elements that a path may add to a list.
 const LIST_LIMIT: usize = 1000;
 
+/// The key of a value beside its name.
+const VALUE: &str = "value";
+
 /// The keys that lead to a value in maps.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ValuePath(pub Vec<String>);
@@ -130,20 +133,54 @@ pub fn named_secret(values: &Value) -> BTreeSet<ValuePath> {
 
 fn secret_in(values: &Value, path: &mut Vec<String>, found: &mut BTreeSet<ValuePath>) {
     let Value::Object(map) = values else {
-        if masking::secret::masked(values) != *values {
+        if holds_secret(values) {
             found.insert(ValuePath(path.clone()));
         }
         return;
     };
+    let is_variable = is_secret_variable(map);
     for (key, value) in map {
         path.push(key.clone());
-        if is_secret(key, value) {
+        if is_secret(key, value) || is_variable && key == VALUE {
             found.insert(ValuePath(path.clone()));
         } else {
             secret_in(value, path, found);
         }
         path.pop();
     }
+}
+
+/// Whether a value that is no map holds a secret.
+fn holds_secret(value: &Value) -> bool {
+    match value {
+        Value::String(text) => masking::secret::is_private_key(text) || has_password(text),
+        Value::Array(items) => items.iter().any(holds_secret),
+        Value::Object(map) => {
+            is_secret_variable(map)
+                || map
+                    .iter()
+                    .any(|(key, value)| is_secret(key, value) || holds_secret(value))
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
+/// Whether the map gives a value to a name that is secret, as variables of containers do.
+fn is_secret_variable(map: &Map<String, Value>) -> bool {
+    let value = map.get(VALUE).unwrap_or(&Value::Null);
+    let mut names = ["name", "key"].iter().filter_map(|key| map.get(*key)?.as_str());
+    names.any(|name| is_secret(name, value))
+}
+
+/// Whether the text has a URL with a password, as in `postgres://ada:open-sesame@db`.
+fn has_password(text: &str) -> bool {
+    text.match_indices("://").any(|(at, mark)| {
+        let rest = &text[at + mark.len()..];
+        let host = rest.split(|c: char| c.is_whitespace() || "/?#\"'".contains(c)).next();
+        let user = host.and_then(|host| host.rsplit_once('@')).map(|(user, _)| user);
+        user.and_then(|user| user.split_once(':'))
+            .is_some_and(|(_, password)| !password.is_empty())
+    })
 }
 
 /// Whether the value is secret by its name. Maps are looked into, and what is empty tells nothing.
@@ -265,6 +302,20 @@ mod tests {
         let mut below = json!({"a": {"b": 1, "c": [1]}, "d": 1});
         lay_over(&mut below, json!({"a": {"c": [2]}, "d": null, "e": {}}));
         assert_eq!(below, json!({"a": {"b": 1, "c": [2]}, "d": null, "e": {}}));
+    }
+
+    #[test]
+    fn variables_and_addresses_are_secret_by_their_contents() {
+        let values = json!({
+            "env": [{"name": "LEVEL", "value": "info"}, {"name": "API_TOKEN", "value": "x"}],
+            "from": [{"name": "API_TOKEN", "valueFrom": {"ref": "x"}}, {"name": "DB_PASSWORD", "value": ""}],
+            "deep": [[{"extra": [{"key": "db-password", "value": 1}]}]],
+            "one": {"name": "API_TOKEN", "value": "x"},
+            "url": "postgres://ada:open-sesame@db:5432/shop", "list": ["see http://a:b@c"],
+            "plain": ["https://db:5432/a@b", "https://ada@db", "a:b@c", "https://db/?x=a:b@c"],
+        });
+        let named: Vec<String> = named_secret(&values).iter().map(ToString::to_string).collect();
+        assert_eq!(named, ["deep", "env", "list", "one.value", "url"]);
     }
 
     #[test]
