@@ -20,6 +20,8 @@ const PRIVATE: u32 = 0o600;
 pub enum FolderError {
     #[error("the folder {} has contents already: name one that is empty, or not there yet", .0.display())]
     Taken(PathBuf),
+    #[error("the folder {} is the one from which you run this: name one below it", .0.display())]
+    Here(PathBuf),
     #[error("cannot write {}", path.display())]
     Write { path: PathBuf, source: io::Error },
 }
@@ -43,6 +45,10 @@ impl Folder {
             Ok(mut entries) => {
                 if entries.next().is_some() {
                     return Err(FolderError::Taken(target.to_owned()));
+                }
+                // It would be replaced, and a shell in it would be nowhere.
+                if fs_err::canonicalize(target).ok() == fs_err::canonicalize(".").ok() {
+                    return Err(FolderError::Here(target.to_owned()));
                 }
             }
             Err(source) => return Err(failed(target)(source)),

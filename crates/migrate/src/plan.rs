@@ -53,6 +53,11 @@ pub fn plan(outlines: Vec<Outline>, operator: &str, taken: &BTreeSet<String>) ->
     };
     let (mut planned, mut order) = (Vec::new(), FIRST);
     for outline in outlines {
+        if order > LAST {
+            let reason = "no number of three digits is left for its module: hand over these first, and run this again";
+            left.push(Left::new(&outline.place, reason));
+            continue;
+        }
         let Some((module, way)) = name(&outline, operator, &mut used) else {
             left.push(Left::new(&outline.place, no_name(&outline)));
             continue;
@@ -236,5 +241,9 @@ mod tests {
         let all = (0..400).map(|at| outline(&format!("a/r{at}"), &format!("r{at}"), "a", None));
         let (dirs, _) = dirs(all.collect(), &[]);
         assert!(dirs.last().unwrap().0.starts_with("499-"), "{:?}", dirs.last());
+        let all = (0..901).map(|at| outline(&format!("a/r{at}"), &format!("r{at}"), "a", None));
+        let (dirs, left) = self::dirs(all.collect(), &[]);
+        assert!(dirs.last().unwrap().0.starts_with("999-"), "{:?}", dirs.last());
+        assert_eq!(left.len(), 1);
     }
 }
