@@ -1,5 +1,8 @@
-use super::*;
+//! The order of the commands, their guards, and words for the shell.
+
 use serde_json::json;
+
+use super::*;
 
 fn taken(keeps_release: bool, record: bool) -> Taken {
     let record = record.then(|| {
