@@ -256,7 +256,7 @@ impl Handover<'_> {
 fn mark(page: &mut String, marked: &[&(Place, Record)]) {
     page.push_str(
         "The operator works only on releases with this label: until now these modules fail with \"was not installed by addon-operator\", which harms nothing, \
-         and from now they succeed. **Never set it before the ConfigMap and the modules are there: an operator that starts between removes the release.** \
+         and from now they succeed. **Never set it before the ConfigMap and the modules are there: an operator that starts between may remove the release.** \
          No object is touched.\n\n",
     );
     for (stored, record) in marked {
