@@ -51,21 +51,16 @@ pub async fn try_to_upgrade(
         dry_run: true,
         ..PostParams::default()
     };
-    let (live, applied) = match cluster.ask(attempt("get"), api.get_opt(&key.name)).await? {
-        Some(live) => {
-            let live = serde_json::to_value(live).expect("an object from the API server is plain data with text keys");
-            let merged = three_way::merged(live.clone(), was, wanted);
-            let merged = object(merged, &key)?;
-            let tried = api.replace(&key.name, &params, &merged);
-            (Some(live), cluster.ask(attempt("update"), tried).await?)
-        }
-        None => {
-            let wanted = object(wanted.clone(), &key)?;
-            (
-                None,
-                cluster.ask(attempt("create"), api.create(&params, &wanted)).await?,
-            )
-        }
+    let live = cluster.ask(attempt("get"), api.get_opt(&key.name)).await?;
+    let live = live
+        .map(|live| serde_json::to_value(live).expect("an object from the API server is plain data with text keys"));
+    let applied = if let Some(live) = &live {
+        let merged = object(three_way::merged(live.clone(), was, wanted), &key)?;
+        let tried = api.replace(&key.name, &params, &merged);
+        cluster.ask(attempt("update"), tried).await?
+    } else {
+        let wanted = object(wanted.clone(), &key)?;
+        cluster.ask(attempt("create"), api.create(&params, &wanted)).await?
     };
     Ok(Some(Tried {
         name: name_of(&key, namespace),
