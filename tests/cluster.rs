@@ -3,6 +3,7 @@
 mod cluster {
     mod accounts;
     mod adoption;
+    mod asked;
     mod campaign;
     mod channel;
     mod config_map;

@@ -19,7 +19,7 @@ const START: &str = "start";
 const OUTPUT: &str = "output";
 
 /// The default forms of answers, for the commands of groups in which the commands have different defaults.
-const FORMS: [(&str, &str); 19] = [
+const FORMS: [(&str, &str); 21] = [
     ("global config", "yaml"),
     ("global list", "yaml"),
     ("global patches", "json"),
@@ -27,7 +27,9 @@ const FORMS: [(&str, &str); 19] = [
     ("global values", "yaml"),
     ("module apis", "text"),
     ("module config", "yaml"),
+    ("module diff", "text"),
     ("module get", "text"),
+    ("module history", "text"),
     ("module lint", "text"),
     ("module list", "yaml"),
     ("module patches", "json"),
@@ -194,7 +196,7 @@ mod tests {
         ("", &["global test", "hook replay", "package choose"]),
         ("o", &["config check", "module lint", "object health"]),
         ("no", &["rbac generate"]),
-        ("nko", &["migrate from"]),
+        ("nko", &["migrate from", "module diff", "module history"]),
         ("snkx", &["start"]),
         ("npk", &["page"]),
         (

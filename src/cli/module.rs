@@ -18,6 +18,8 @@ use command::watch::Watching;
 use command::{Caller, CommandError, Output, Target, print, show};
 use jiff::Timestamp;
 use package::command::{Pull, Push};
+use plan::command::Diff;
+use releases::command::history::History;
 use releases::command::repair::Release;
 use releases::command::upgrade::Upgrade;
 use sources::command::Source;
@@ -32,7 +34,7 @@ pub(super) struct Module {
     command: ModuleCommand,
     #[command(flatten)]
     target: Target,
-    /// Format of the answer [default: yaml; of get, why, apis and purge: text; of patches: json]
+    /// Format of the answer [default: yaml; of get, why, apis, purge, history and diff: text; of patches: json]
     #[arg(short, long, value_enum, global = true)]
     output: Option<Output>,
 }
@@ -95,6 +97,10 @@ enum Deed {
     Resume(Suspend),
     /// Show the reason for which an upgrade is held, or let it delete or replace objects
     Upgrade(Upgrade),
+    /// List the revisions of a module's release, newest first
+    History(History),
+    /// Show the objects and fields in which two revisions of a module's release differ
+    Diff(Diff),
     /// Show and repair helm's records of a module's release
     Release(Release),
     /// Show and steer the versions of modules that come from registries
@@ -183,6 +189,8 @@ impl Module {
             ModuleCommand::Act(Deed::Suspend(suspend)) => return suspend.run(false, &target, caller),
             ModuleCommand::Act(Deed::Resume(suspend)) => return suspend.run(true, &target, caller),
             ModuleCommand::Act(Deed::Upgrade(upgrade)) => return upgrade.run(&target, caller),
+            ModuleCommand::Act(Deed::History(history)) => return history.run(&target, output, caller),
+            ModuleCommand::Act(Deed::Diff(diff)) => return diff.run(&target, output, caller),
             ModuleCommand::Act(Deed::Release(release)) => return release.run(&target, caller),
             ModuleCommand::Act(Deed::Source(source)) => return source.run(&target, output, caller),
             ModuleCommand::Act(Deed::Manifest(manifest)) => return manifest.run(),

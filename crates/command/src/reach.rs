@@ -3,6 +3,7 @@
 //! Must never send a request: the caller asks.
 
 use blocking::threads::{self, NoThreads};
+use kube_access::error::RequestError;
 use kube_access::kubeconfig::ConnectError;
 use kube_access::{Cluster, reach};
 use names::{ModuleName, NameError};
@@ -33,6 +34,27 @@ impl Hinted for ReachError {
             Self::NoNamespace => vec![settings::NAMESPACE_HINT.to_owned()],
             Self::Connect(_) => vec!["--kube-config and --kube-context name the cluster".to_owned()],
             Self::Settings(_) | Self::Name { .. } | Self::Start(_) => Vec::new(),
+        }
+    }
+}
+
+/// The owner of the rights of a command that asks the cluster itself.
+const PERSON: &str = "the user of the kubeconfig";
+
+/// Why the cluster did not answer a command that only reads.
+#[derive(Debug, Error)]
+pub enum AskError {
+    #[error(transparent)]
+    Reach(#[from] ReachError),
+    #[error(transparent)]
+    Request(#[from] RequestError),
+}
+
+impl Hinted for AskError {
+    fn hints(&self) -> Vec<String> {
+        match self {
+            Self::Reach(error) => error.hints(),
+            Self::Request(error) => error.hint(PERSON).into_iter().collect(),
         }
     }
 }

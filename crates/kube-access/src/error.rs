@@ -12,6 +12,9 @@ use thiserror::Error;
 /// The cause that the API server names if a namespace is being deleted.
 pub const NAMESPACE_ENDS: &str = "NamespaceTerminating";
 
+/// The owner of the rights of the operator's requests, for people.
+const OPERATOR: &str = "the operator's service account";
+
 /// A request to the API server, for error messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attempt {
@@ -143,7 +146,9 @@ impl RequestError {
         }
     }
 
-    fn hint(&self) -> Option<String> {
+    /// The step that a person can take, if there is one. `account` is the owner of the rights of this request, unless a
+    /// service account was named for it.
+    pub fn hint(&self, account: &str) -> Option<String> {
         let attempt = self.attempt();
         match self.code() {
             // RBAC cannot limit the right to create to one name, so the roles grant it only where necessary.
@@ -153,7 +158,7 @@ impl RequestError {
                     attempt.name
                 ))
             }
-            Some(403) => self.hint_of_refusal(),
+            Some(403) => self.hint_of_refusal(account),
             Some(404) if attempt.resource != "namespaces" => {
                 let details = self.status()?.details.as_ref()?;
                 (details.kind == "namespaces").then(|| format!("create the namespace '{}' first", details.name))
@@ -171,7 +176,7 @@ impl RequestError {
     }
 
     /// The hint for a refusal, which the rights, a quota, the end of a namespace or a policy can cause.
-    fn hint_of_refusal(&self) -> Option<String> {
+    fn hint_of_refusal(&self, account: &str) -> Option<String> {
         let attempt = self.attempt();
         let message = &self.status()?.message;
         let namespace = attempt.namespace.as_deref().unwrap_or_default();
@@ -186,7 +191,7 @@ impl RequestError {
             ));
         }
         let account = attempt.account.as_ref().map_or_else(
-            || "the operator's service account".to_owned(),
+            || account.to_owned(),
             |account| format!("the service account '{account}'"),
         );
         let resource = &attempt.resource;
@@ -216,7 +221,7 @@ impl From<RequestError> for Failure {
 impl From<&RequestError> for Failure {
     fn from(error: &RequestError) -> Self {
         let failure = Self::new(error.class(), Chain(error).to_string());
-        match error.hint() {
+        match error.hint(OPERATOR) {
             Some(hint) => failure.hint(hint),
             None => failure,
         }

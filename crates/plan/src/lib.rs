@@ -11,11 +11,15 @@
 //!                                document --> text
 //! ```
 //!
+//! The same forms show the difference of two revisions of a release, which `command` reads from helm's records: `revisions`.
+//!
 //! Begin with `document`, then `planner`.
 
 pub mod answers;
+pub mod command;
 pub mod document;
 pub mod fields;
 mod objects;
 pub mod planner;
+mod revisions;
 pub mod text;

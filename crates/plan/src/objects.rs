@@ -78,7 +78,8 @@ fn object(change: Change) -> ObjectPlan {
     }
 }
 
-fn fields_of(live: &Value, applied: &Value) -> Vec<Field> {
+/// The fields in which two states of an object differ; of a Secret only their paths.
+pub(crate) fn fields_of(live: &Value, applied: &Value) -> Vec<Field> {
     let is_own = |field: &Field| {
         OWN_FIELDS.iter().any(|own| {
             field

@@ -150,6 +150,15 @@ fn of_release(text: &mut String, release: &ReleasePlan, paint: Paint) {
     }
 }
 
+/// The changes of objects for a person.
+pub(crate) fn objects(changes: &[ObjectPlan], paint: Paint) -> String {
+    let mut text = String::new();
+    for change in changes {
+        of_object(&mut text, change, paint);
+    }
+    text
+}
+
 fn of_object(text: &mut String, object: &ObjectPlan, paint: Paint) {
     let (sign, tone, words) = match object.act {
         ObjectAct::Create => ("+", Tone::Good, ""),

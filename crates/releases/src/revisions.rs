@@ -6,6 +6,7 @@
 
 pub mod before;
 pub mod contents;
+pub mod history;
 pub mod hook_run;
 pub mod marks;
 pub mod missed;

@@ -44,10 +44,12 @@ pub(super) const OF_ONE_FORM: [&str; 26] = [
 ];
 
 /// The commands that ask the API server alone.
-pub(super) const WITHOUT_SOCKET: [&str; 10] = [
+pub(super) const WITHOUT_SOCKET: [&str; 11] = [
     "channel pin",
     "channel resume",
     "channel rollback",
+    "module diff",
+    "module history",
     "module release",
     "module release repair",
     "module resume",
@@ -58,12 +60,14 @@ pub(super) const WITHOUT_SOCKET: [&str; 10] = [
 ];
 
 /// The commands that ask no pod.
-pub(super) const WITHOUT_POD: [&str; 11] = [
+pub(super) const WITHOUT_POD: [&str; 13] = [
     "channel pin",
     "channel resume",
     "channel rollback",
+    "module diff",
     "module disable",
     "module enable",
+    "module history",
     "module release",
     "module release repair",
     "module resume",
@@ -73,7 +77,7 @@ pub(super) const WITHOUT_POD: [&str; 11] = [
 ];
 
 /// The commands whose answer holds no values and no snapshots.
-pub(super) const WITHOUT_SECRETS: [&str; 29] = [
+pub(super) const WITHOUT_SECRETS: [&str; 30] = [
     "channel approve",
     "channel pin",
     "channel resume",
@@ -86,8 +90,10 @@ pub(super) const WITHOUT_SECRETS: [&str; 29] = [
     "hook list",
     "hook record",
     "module apis",
+    "module diff",
     "module disable",
     "module enable",
+    "module history",
     "module purge",
     "module release",
     "module release repair",

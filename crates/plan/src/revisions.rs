@@ -1,0 +1,125 @@
+//! Revisions of a release, compared object by object: which objects came and went, and which fields changed.
+//!
+//! Must never show the data of a Secret. Makes no request.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use objects::key::{ObjectKey, flat, key_of};
+use serde_json::Value;
+
+use crate::document::{ObjectAct, ObjectPlan};
+use crate::objects::fields_of;
+
+/// Group, kind, namespace and name: the same in all versions of a kind.
+type Identity = (String, String, Option<String>, String);
+
+/// The objects in which two manifests differ: in the order of the second one, then those that are gone. An object that
+/// names the release's namespace is the same as one that names none.
+pub(crate) fn compared(before: Vec<Value>, after: Vec<Value>, namespace: &str) -> Vec<ObjectPlan> {
+    let (before, after) = (objects(before, namespace), objects(after, namespace));
+    let old: BTreeMap<&Identity, &Value> = before.iter().map(|(own, _, object)| (own, object)).collect();
+    let new: BTreeSet<&Identity> = after.iter().map(|(own, ..)| own).collect();
+    let mut changes = Vec::new();
+    for (own, key, object) in &after {
+        match old.get(own) {
+            None => changes.push(change(key, ObjectAct::Create)),
+            Some(old) => {
+                let fields = fields_of(old, object);
+                if !fields.is_empty() {
+                    changes.push(ObjectPlan {
+                        fields,
+                        ..change(key, ObjectAct::Change)
+                    });
+                }
+            }
+        }
+    }
+    let gone = before.iter().filter(|(own, ..)| !new.contains(own));
+    changes.extend(gone.map(|(_, key, _)| change(key, ObjectAct::Delete)));
+    changes
+}
+
+fn objects(documents: Vec<Value>, namespace: &str) -> Vec<(Identity, ObjectKey, Value)> {
+    let objects = documents.into_iter().flat_map(flat).filter_map(|mut object| {
+        if object
+            .pointer("/metadata/namespace")
+            .is_some_and(|own| own == namespace)
+            && let Some(metadata) = object["metadata"].as_object_mut()
+        {
+            metadata.remove("namespace");
+        }
+        let key = key_of(&object)?;
+        let group = key.api_version.split_once('/').map_or("", |(group, _)| group);
+        let own = (
+            group.to_owned(),
+            key.kind.clone(),
+            key.namespace.clone(),
+            key.name.clone(),
+        );
+        Some((own, key, object))
+    });
+    objects.collect()
+}
+
+fn change(key: &ObjectKey, act: ObjectAct) -> ObjectPlan {
+    let key = key.clone();
+    ObjectPlan {
+        api_version: key.api_version,
+        kind: key.kind,
+        namespace: key.namespace,
+        name: key.name,
+        act,
+        fields: Vec::new(),
+        reason: String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use masking::secret::MASK;
+    use serde_json::json;
+
+    use super::*;
+
+    fn object(kind: &str, name: &str, rest: &Value) -> Value {
+        let mut object = json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": name}});
+        for (key, value) in rest.as_object().unwrap() {
+            object[key] = value.clone();
+        }
+        object
+    }
+
+    #[test]
+    fn objects_come_go_and_change_and_a_secret_shows_the_names_of_its_keys() {
+        let before = vec![
+            object("ConfigMap", "gone", &json!({})),
+            object("ConfigMap", "same", &json!({"data": {"a": "1"}})),
+            object("Secret", "key", &json!({"data": {"user": "b25l"}})),
+        ];
+        let mut placed = object("ConfigMap", "same", &json!({"data": {"a": "1"}}));
+        placed["metadata"]["namespace"] = "ns".into();
+        let after = vec![
+            placed,
+            json!({"apiVersion": "v1", "kind": "List", "items": [object("Secret", "key", &json!({"data": {"user": "dHdv"}}))]}),
+            object("ConfigMap", "new", &json!({})),
+            json!(null),
+        ];
+        let changes = compared(before, after, "ns");
+        let told: Vec<_> = changes.iter().map(|one| (one.act, one.name.as_str())).collect();
+        let expected = [
+            (ObjectAct::Change, "key"),
+            (ObjectAct::Create, "new"),
+            (ObjectAct::Delete, "gone"),
+        ];
+        assert_eq!(told, expected);
+        let field = &changes[0].fields[0];
+        assert_eq!((field.path.as_str(), &field.after), ("data.user", &Some(MASK.into())));
+    }
+
+    #[test]
+    fn an_object_in_a_new_version_of_its_kind_is_the_same() {
+        let at = |version: &str| vec![json!({"apiVersion": version, "kind": "Job", "metadata": {"name": "a"}})];
+        let changes = compared(at("batch/v1beta1"), at("batch/v1"), "ns");
+        assert_eq!(changes[0].fields[0].path, "apiVersion");
+    }
+}
