@@ -19,7 +19,7 @@ const START: &str = "start";
 const OUTPUT: &str = "output";
 
 /// The default forms of answers, for the commands of groups in which the commands have different defaults.
-const FORMS: [(&str, &str); 21] = [
+const FORMS: [(&str, &str); 23] = [
     ("global config", "yaml"),
     ("global list", "yaml"),
     ("global patches", "json"),
@@ -28,6 +28,7 @@ const FORMS: [(&str, &str); 21] = [
     ("module apis", "text"),
     ("module config", "yaml"),
     ("module diff", "text"),
+    ("module events", "text"),
     ("module get", "text"),
     ("module history", "text"),
     ("module lint", "text"),
@@ -39,6 +40,7 @@ const FORMS: [(&str, &str); 21] = [
     ("module source", "text"),
     ("module source check", "text"),
     ("module source status", "text"),
+    ("module tree", "text"),
     ("module values", "yaml"),
     ("module why", "text"),
 ];
@@ -196,7 +198,10 @@ mod tests {
         ("", &["global test", "hook replay", "package choose"]),
         ("o", &["config check", "module lint", "object health"]),
         ("no", &["rbac generate"]),
-        ("nko", &["migrate from", "module diff", "module history"]),
+        (
+            "nko",
+            &["migrate from", "module diff", "module events", "module history"],
+        ),
         ("snkx", &["start"]),
         ("npk", &["page"]),
         (
@@ -258,6 +263,7 @@ mod tests {
                 "module snapshots",
                 "module source check",
                 "module source status",
+                "module tree",
                 "module values",
                 "module why",
                 "queue list",

@@ -19,6 +19,7 @@ use command::{Caller, CommandError, Output, Target, print, show};
 use jiff::Timestamp;
 use package::command::{Pull, Push};
 use plan::command::Diff;
+use releases::command::events::Events;
 use releases::command::history::History;
 use releases::command::repair::Release;
 use releases::command::upgrade::Upgrade;
@@ -34,7 +35,7 @@ pub(super) struct Module {
     command: ModuleCommand,
     #[command(flatten)]
     target: Target,
-    /// Format of the answer [default: yaml; of get, why, apis, purge, history and diff: text; of patches: json]
+    /// Format of the answer [default: yaml; of get, tree, why, events, apis, purge, history and diff: text; of patches: json]
     #[arg(short, long, value_enum, global = true)]
     output: Option<Output>,
 }
@@ -54,6 +55,8 @@ enum Question {
     List(Watching),
     /// Show everything about a module: state, release, hooks, waits
     Get(OneModule),
+    /// Print the objects of a module's release with their health, those first that do not do their work
+    Tree(OneModule),
     /// Explain the state of a module and its waits
     Why(OneModule),
     /// Wait until modules are healthy, ready or gone
@@ -97,6 +100,8 @@ enum Deed {
     Resume(Suspend),
     /// Show the reason for which an upgrade is held, or let it delete or replace objects
     Upgrade(Upgrade),
+    /// List the Kubernetes Events about a module, its objects and their pods, the newest last
+    Events(Events),
     /// List the revisions of a module's release, newest first
     History(History),
     /// Show the objects and fields in which two revisions of a module's release differ
@@ -189,6 +194,7 @@ impl Module {
             ModuleCommand::Act(Deed::Suspend(suspend)) => return suspend.run(false, &target, caller),
             ModuleCommand::Act(Deed::Resume(suspend)) => return suspend.run(true, &target, caller),
             ModuleCommand::Act(Deed::Upgrade(upgrade)) => return upgrade.run(&target, caller),
+            ModuleCommand::Act(Deed::Events(events)) => return events.run(&target, output, caller),
             ModuleCommand::Act(Deed::History(history)) => return history.run(&target, output, caller),
             ModuleCommand::Act(Deed::Diff(diff)) => return diff.run(&target, output, caller),
             ModuleCommand::Act(Deed::Release(release)) => return release.run(&target, caller),
@@ -209,6 +215,11 @@ impl Module {
             Question::Get(standing) => {
                 return standing.print(&socket, output, |_, status| {
                     status::full(status, Timestamp::now(), paint) + &objects::tree(&socket, &status.name, paint)
+                });
+            }
+            Question::Tree(standing) => {
+                return standing.print(&socket, output, |_, status| {
+                    objects::whole(&socket, &status.name, paint)
                 });
             }
             Question::Why(standing) => return standing.why(&socket, output, paint),

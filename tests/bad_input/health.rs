@@ -97,10 +97,12 @@ fn the_sentence_names_object_and_cause_and_follows_them() {
     let (code, ready) = operator.get("/readyz?verbose");
     assert_eq!(code, 200, "health says nothing about readiness");
     assert_says(&ready, &["unhealthy: module web: Deployment web: "]);
-    assert_says(
-        &operator.ask("module get web"),
-        &["objects:", "  Deployment web  RollingOut: "],
-    );
+    for command in ["module get web", "module tree web"] {
+        let said = operator.ask(command);
+        assert_says(&said, &["objects:", "  Deployment web  RollingOut: "]);
+    }
+    let said = operator.ask("module tree web");
+    assert!(said.starts_with("objects:\n"), "{said}");
 
     stage.kubectl("delete resourcequota none");
     stage.kubectl("rollout restart deployment web");

@@ -16,6 +16,8 @@ const SECRET: &str =
 /// An object that the API server refuses, and whose refusal quotes the password.
 const REFUSED: &str = "{{ if .Values.one.bad }}\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ .Values.one.password }}}\n{{ end }}\n";
 
+const DEPLOYMENT: &str = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec:\n  replicas: 0\n  selector: {matchLabels: {a: b}}\n  template:\n    metadata: {labels: {a: b}}\n    spec: {containers: [{name: c, image: i}]}\n";
+
 async fn world(prefix: &str) -> World {
     let mut world = World::new(prefix).await;
     let files = [
@@ -110,7 +112,7 @@ async fn the_history_of_a_module_and_the_difference_of_two_revisions_are_told() 
     );
 
     let folder = tempfile::tempdir().unwrap();
-    for command in ["module history one", "module diff one 1"] {
+    for command in ["module history one", "module diff one 1", "module events one"] {
         let (is_good, said) = typed(&world, &stranger(&world, &folder), command);
         let hint = format!(
             "hint: allow the verb 'list' on 'secrets' in namespace '{}' to the user",
@@ -118,4 +120,58 @@ async fn the_history_of_a_module_and_the_difference_of_two_revisions_are_told() 
         );
         assert!(!is_good && said.contains(&hint), "{said}");
     }
+}
+
+/// Creates an Event about an object.
+fn event(world: &World, name: &str, about: &Value, time: &str, message: &str) {
+    let event = json!({
+        "apiVersion": "v1", "kind": "Event", "metadata": {"name": name}, "involvedObject": about, "reason": "Told",
+        "type": "Warning", "message": message, "lastTimestamp": time, "count": 3,
+    });
+    let kubectl = world.namespace.kubectl_as(User::Admin);
+    kubectl.feed(["create", "--filename=-"], &event.to_string()).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_events_about_a_module_and_its_pods_are_told_the_newest_last() {
+    let mut world = world("events").await;
+    assert_eq!(answer(&world, "module events one"), "No Event is about module 'one'\n");
+    world.module("one", &[("templates/d.yaml", DEPLOYMENT)]).await;
+    world.sync(values("a", "first-word", false)).await.unwrap();
+    let owner =
+        |kind: &str, name: &str, uid: &str| json!([{"apiVersion": "apps/v1", "kind": kind, "name": name, "uid": uid}]);
+    let deployment = world.object("deployments", "web");
+    let uid = deployment["metadata"]["uid"].as_str().unwrap();
+    let pod = json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "mine", "ownerReferences": owner("Deployment", "web", uid)},
+        "spec": {"containers": [{"name": "c", "image": "i"}]},
+    });
+    let kubectl = world.namespace.kubectl_as(User::Admin);
+    kubectl.feed(["create", "--filename=-"], &pod.to_string()).unwrap();
+
+    let about = |kind: &str, name: &str| json!({"kind": kind, "name": name, "namespace": world.namespace.name()});
+    for (name, object, hour, message) in [
+        ("b", about("Pod", "mine"), 2, "refused first-word"),
+        ("a", about("ConfigMap", "shown"), 1, "is shown"),
+        ("c", about("ConfigMap", "addon-operator"), 3, "module 'one' failed"),
+        ("d", about("ConfigMap", "addon-operator"), 4, "module 'two' failed"),
+        ("e", about("Pod", "other"), 5, "of another"),
+    ] {
+        event(&world, name, &object, &format!("2026-01-01T0{hour}:00:00Z"), message);
+    }
+    let said = answer(&world, "module events one");
+    let told: Vec<&str> = said.lines().filter(|line| line.contains("Told")).collect();
+    assert_eq!(told.len(), 3, "{said}");
+    for (line, expected) in told.iter().zip([
+        "is shown (3 times)",
+        "refused <masked> (3 times)",
+        "module 'one' failed",
+    ]) {
+        assert!(line.contains(expected), "{said}");
+    }
+    let said = answer(&world, "module events one --tail 1 -o json");
+    assert!(
+        !said.contains("is shown") && said.contains("\"type\":\"Warning\""),
+        "{said}"
+    );
 }

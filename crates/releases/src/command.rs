@@ -1,9 +1,10 @@
-//! The commands about releases: a held upgrade that goes on, records that are repaired, past revisions, and the health of
-//! objects.
+//! The commands about releases: a held upgrade that goes on, records that are repaired, past revisions, Events,
+//! and the health of objects.
 //!
 //! Must never change a release in another way than it has shown.
 
 mod confirm;
+pub mod events;
 pub mod history;
 pub mod object;
 mod records;

@@ -44,11 +44,12 @@ pub(super) const OF_ONE_FORM: [&str; 26] = [
 ];
 
 /// The commands that ask the API server alone.
-pub(super) const WITHOUT_SOCKET: [&str; 11] = [
+pub(super) const WITHOUT_SOCKET: [&str; 12] = [
     "channel pin",
     "channel resume",
     "channel rollback",
     "module diff",
+    "module events",
     "module history",
     "module release",
     "module release repair",
@@ -60,13 +61,14 @@ pub(super) const WITHOUT_SOCKET: [&str; 11] = [
 ];
 
 /// The commands that ask no pod.
-pub(super) const WITHOUT_POD: [&str; 13] = [
+pub(super) const WITHOUT_POD: [&str; 14] = [
     "channel pin",
     "channel resume",
     "channel rollback",
     "module diff",
     "module disable",
     "module enable",
+    "module events",
     "module history",
     "module release",
     "module release repair",
@@ -77,7 +79,7 @@ pub(super) const WITHOUT_POD: [&str; 13] = [
 ];
 
 /// The commands whose answer holds no values and no snapshots.
-pub(super) const WITHOUT_SECRETS: [&str; 30] = [
+pub(super) const WITHOUT_SECRETS: [&str; 31] = [
     "channel approve",
     "channel pin",
     "channel resume",
@@ -93,6 +95,7 @@ pub(super) const WITHOUT_SECRETS: [&str; 30] = [
     "module diff",
     "module disable",
     "module enable",
+    "module events",
     "module history",
     "module purge",
     "module release",

@@ -31,6 +31,15 @@ pub(super) fn tree(socket: &Socket, module: &str, paint: Paint) -> String {
     answer.map(|answer| shown(answer.objects, paint)).unwrap_or_default()
 }
 
+/// The same for the command that prints nothing else.
+pub(super) fn whole(socket: &Socket, module: &str, paint: Paint) -> String {
+    let tree = tree(socket, module, paint);
+    if tree.is_empty() {
+        return format!("no object of module '{module}' is known\n");
+    }
+    tree
+}
+
 fn shown(mut objects: Vec<Object>, paint: Paint) -> String {
     if objects.is_empty() {
         return String::new();

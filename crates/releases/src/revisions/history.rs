@@ -3,6 +3,7 @@
 //! Must never change a record, and never tell a value that its key marks as a secret.
 
 use addon_core::release::Status;
+use helm_yaml::yaml;
 use jiff::Timestamp;
 use kube::api::ListParams;
 use kube_access::Cluster;
@@ -13,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::contents::{Content, fields, text};
-use super::{PAGE, Revision, content, revisions, with_hidden};
+use super::{PAGE, Revision, content, revisions, unusable, with_hidden};
 
 /// The largest number of records that are read. Helm keeps ten, unless a person asks it for more.
 const MOST: usize = 50;
@@ -60,6 +61,29 @@ pub async fn history(cluster: &Cluster, release: &str) -> Result<(Vec<Past>, usi
         }
     }
     Ok((past, found.len().saturating_sub(MOST)))
+}
+
+/// The contents of a release's newest revision.
+#[derive(Debug)]
+pub struct Contents {
+    /// The documents of its manifest.
+    pub documents: Vec<Value>,
+    /// The secrets among its values, for masking.
+    pub secrets: Known,
+}
+
+/// The contents of the newest revision; `None` if there is no release.
+pub async fn newest_contents(cluster: &Cluster, release: &str) -> Result<Option<Contents>, RequestError> {
+    let found = all(cluster, release).await?;
+    let Some(newest) = found.first() else {
+        return Ok(None);
+    };
+    let (_, content) = content(cluster, newest).await?;
+    let documents = yaml::documents_v2(&text(&content, "manifest"));
+    Ok(Some(Contents {
+        documents: documents.map_err(|error| unusable(cluster, newest, &error.to_string()))?,
+        secrets: secrets(&content),
+    }))
 }
 
 /// All revisions of a release, newest first.
