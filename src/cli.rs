@@ -29,7 +29,7 @@ use command::{Caller, CommandError, Target, print, show};
 use report::Report;
 use settings::{Environment, Program, StartArgs, variables};
 
-pub use help::{OF_HOOKS, hint, parse};
+pub use help::{OF_HOOKS, hint, parse, parse_plugin};
 pub use hooks::HooksCli;
 
 /// The exit code of a command that failed.
@@ -108,19 +108,25 @@ struct Raw {
     target: Target,
 }
 
-/// Runs the typed command.
-pub fn run(cli: Cli, environment: &Environment) -> ExitCode {
+/// Runs the typed command. As a plugin of kubectl it asks the operator of the kubeconfig's cluster.
+pub fn run(cli: Cli, is_plugin: bool, environment: &Environment) -> ExitCode {
     let caller = Caller {
         program: Program::AddonOperator,
+        is_plugin,
         environment,
     };
-    if let Some(outside) = cli.command.as_ref().and_then(Command::asked).and_then(Target::outside) {
+    if let Some(outside) = cli
+        .command
+        .as_ref()
+        .and_then(Command::asked)
+        .and_then(|target| caller.place(target))
+    {
         return end_with(typed::run(&outside, &caller));
     }
     let outcome = match cli.command {
         None => return crate::app::main(&StartArgs::default(), environment),
         Some(Command::Start(args)) => return crate::app::main(&args, environment),
-        Some(Command::Hooks(hooks)) => return hooks.run(environment),
+        Some(Command::Hooks(hooks)) => return hooks.run(is_plugin, environment),
         Some(Command::PostRenderer(post_renderer)) => return post_renderer.run(),
         Some(Command::Plan(plan)) => return end_with(plan.run(&caller)),
         Some(Command::Migrate(migrate)) => return end_with(migrate.run(&caller)),

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 
 use addon_operator::cli::{self, HooksCli};
 use addon_operator::hosts;
+use command::outside::typed::PLUGIN;
 use settings::Environment;
 
 fn main() -> ExitCode {
@@ -17,7 +18,12 @@ fn main() -> ExitCode {
     if name == Some(OsStr::new(cli::OF_HOOKS)) {
         cli::parse::<HooksCli>().map_or_else(|error| misunderstood(&error, name), |cli| cli.run(&environment))
     } else {
-        cli::parse().map_or_else(|error| misunderstood(&error, name), |cli| cli::run(cli, &environment))
+        let is_plugin = name == Some(OsStr::new(PLUGIN));
+        let parsed = if is_plugin { cli::parse_plugin() } else { cli::parse() };
+        parsed.map_or_else(
+            |error| misunderstood(&error, name),
+            |cli| cli::run(cli, is_plugin, &environment),
+        )
     }
 }
 

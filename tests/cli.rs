@@ -40,11 +40,14 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
-/// Runs the command of a file's first line, `$ NAME=VALUE… addon-operator ARGS…` (or `shell-operator`), and returns its
+/// Runs the command of a file's first line, `$ NAME=VALUE… addon-operator ARGS…` (or `shell-operator`, or `kubectl-addons`), and returns its
 /// exit code and output as text.
 fn transcript(first_line: &str) -> String {
     let words: Vec<&str> = first_line.strip_prefix("$ ").unwrap().split(' ').collect();
-    let at = words.iter().position(|word| word.ends_with("-operator")).unwrap();
+    let at = words
+        .iter()
+        .position(|word| word.ends_with("-operator") || *word == "kubectl-addons")
+        .unwrap();
     let variables: Vec<(&str, &str)> = words[..at].iter().map(|word| word.split_once('=').unwrap()).collect();
     let mut called = program(&words[at + 1..], &variables);
     let Output { status, stdout, stderr } = called.arg0(words[at]).output().unwrap();

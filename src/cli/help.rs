@@ -8,6 +8,7 @@ use std::ffi::OsStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, Args as _, Command, CommandFactory, FromArgMatches};
 use command::Target;
+use command::outside::typed::PLUGIN;
 
 use super::{Cli, HooksCli};
 
@@ -49,6 +50,17 @@ const FORMS: [(&str, &str); 23] = [
 pub fn parse<Program: CommandFactory + FromArgMatches>() -> Result<Program, clap::Error> {
     let mut matches = told(Program::command()).try_get_matches()?;
     Program::from_arg_matches_mut(&mut matches)
+}
+
+/// Parses the command line of this process as a plugin of kubectl, which runs no operator here.
+pub fn parse_plugin() -> Result<Cli, clap::Error> {
+    let command = [START, HOOKS].iter().fold(Cli::command(), |command, own| {
+        command.mut_subcommand(own, |inner| inner.hide(true))
+    });
+    let command = command.name(PLUGIN).bin_name("kubectl addons").after_help(None::<&str>);
+    let command = command.subcommand_required(true).arg_required_else_help(true);
+    let mut matches = told(command).try_get_matches()?;
+    Cli::from_arg_matches_mut(&mut matches)
 }
 
 /// The hint for a flag that stands before its command, or for a directory in the place of a command.

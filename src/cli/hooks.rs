@@ -44,15 +44,15 @@ enum HooksCommand {
 }
 
 impl Hooks {
-    pub(super) fn run(self, environment: &Environment) -> ExitCode {
-        run(self.command, environment)
+    pub(super) fn run(self, is_plugin: bool, environment: &Environment) -> ExitCode {
+        run(self.command, is_plugin, environment)
     }
 }
 
 impl HooksCli {
     /// Runs the typed command.
     pub fn run(self, environment: &Environment) -> ExitCode {
-        run(self.command, environment)
+        run(self.command, false, environment)
     }
 }
 
@@ -68,12 +68,17 @@ impl HooksCommand {
     }
 }
 
-fn run(command: Option<HooksCommand>, environment: &Environment) -> ExitCode {
+fn run(command: Option<HooksCommand>, is_plugin: bool, environment: &Environment) -> ExitCode {
     let caller = Caller {
         program: Program::ShellOperator,
+        is_plugin,
         environment,
     };
-    if let Some(outside) = command.as_ref().and_then(HooksCommand::asked).and_then(Target::outside) {
+    if let Some(outside) = command
+        .as_ref()
+        .and_then(HooksCommand::asked)
+        .and_then(|target| caller.place(target))
+    {
         return end_with(typed::run(&outside, &caller));
     }
     end(match command {

@@ -63,7 +63,7 @@ impl Hinted for NoPlan {
 impl Plan {
     pub(super) fn run(self, caller: &Caller<'_>) -> Result<u8, CommandError> {
         let data = self.data()?;
-        if let Some(place) = self.target.outside() {
+        if let Some(place) = caller.place(&self.target) {
             let data = serde_json::to_string(&data).expect("texts by key are JSON");
             let words = ["addon-operator", "plan", "-f", STDIN, "-o", self.output.extension()];
             let words = words.map(ToOwned::to_owned).to_vec();

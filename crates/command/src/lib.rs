@@ -84,7 +84,17 @@ impl Output {
 #[derive(Debug)]
 pub struct Caller<'a> {
     pub program: Program,
+    /// Whether kubectl has started the program. Then the operator is that of the kubeconfig's cluster.
+    pub is_plugin: bool,
     pub environment: &'a Environment,
+}
+
+impl Caller<'_> {
+    /// The place of the operator that a command asks, if it runs elsewhere.
+    pub fn place(&self, target: &Target) -> Option<Outside> {
+        let is_elsewhere = self.is_plugin && target.debug_unix_socket.is_none();
+        target.outside().or_else(|| is_elsewhere.then(Outside::default))
+    }
 }
 
 impl Target {

@@ -33,7 +33,7 @@ pub fn run_words(
 /// in the pod of that operator. If this pod has no operator, `command` is run in the pod of the operator in the
 /// kubeconfig's cluster.
 pub fn report(target: &Target, caller: &Caller<'_>, path: &str, command: &[&str]) -> Result<String, CommandError> {
-    let elsewhere = target.outside();
+    let elsewhere = caller.place(target);
     if elsewhere.is_none() {
         match target.socket(caller)?.get(path) {
             Ok(answer) => return Ok(answer),
@@ -57,12 +57,18 @@ fn is_unheard(error: &OutsideError) -> bool {
     told.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }
 
+/// The name of the program as a plugin of kubectl. In its pod it has none of this name.
+pub const PLUGIN: &str = "kubectl-addons";
+
 /// The program's name without a path, and all typed arguments except those that name the pod.
 pub fn without_way(words: impl IntoIterator<Item = String>) -> Vec<String> {
     let mut words = words.into_iter();
     let program = words.next().unwrap_or_default();
     let name = Path::new(&program).file_name();
-    let program = name.map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+    let mut program = name.map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+    if program == PLUGIN {
+        "addon-operator".clone_into(&mut program);
+    }
     let mut command = vec![program];
     while let Some(word) = words.next() {
         if word == "--" {
@@ -90,5 +96,7 @@ mod tests {
         let typed = "/usr/bin/addon-operator module --namespace ns list --pod=a -o wide --kube-context c -- --pod";
         let command = without_way(typed.split(' ').map(str::to_owned));
         assert_eq!(command.join(" "), "addon-operator module list -o wide -- --pod");
+        let command = without_way(["/bin/kubectl-addons", "why", "a"].map(str::to_owned));
+        assert_eq!(command.join(" "), "addon-operator why a");
     }
 }
