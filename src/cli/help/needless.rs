@@ -44,7 +44,7 @@ pub(super) const OF_ONE_FORM: [&str; 26] = [
 ];
 
 /// The commands that ask the API server alone.
-pub(super) const WITHOUT_SOCKET: [&str; 12] = [
+pub(super) const WITHOUT_SOCKET: [&str; 13] = [
     "channel pin",
     "channel resume",
     "channel rollback",
@@ -79,7 +79,7 @@ pub(super) const WITHOUT_POD: [&str; 14] = [
 ];
 
 /// The commands whose answer holds no values and no snapshots.
-pub(super) const WITHOUT_SECRETS: [&str; 31] = [
+pub(super) const WITHOUT_SECRETS: [&str; 32] = [
     "channel approve",
     "channel pin",
     "channel resume",
