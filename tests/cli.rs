@@ -391,9 +391,9 @@ fn the_completion_of_bash_knows_our_commands() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("completion");
     fs_err::write(&path, &script.stdout).unwrap();
-    // As the shell does when a person types `addon-operator module e` and presses the tabulator.
-    let typed = "source completion; complete -p addon-operator; COMP_WORDS=(addon-operator module e); COMP_CWORD=2; \
-                 _addon_operator addon-operator e module; echo \"${COMPREPLY[@]}\"";
+    // As the shell does when a person types `addon-operator module en` and presses the tabulator.
+    let typed = "source completion; complete -p addon-operator; COMP_WORDS=(addon-operator module en); COMP_CWORD=2; \
+                 _addon_operator addon-operator en module; echo \"${COMPREPLY[@]}\"";
     let mut bash = Command::new("bash");
     let output = bash.args(["-c", typed]).current_dir(dir.path()).output().unwrap();
     let expected = "complete -o bashdefault -o default -o nosort -F _addon_operator addon-operator\nenable\n";

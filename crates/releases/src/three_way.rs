@@ -76,7 +76,7 @@ fn merge(live: &mut Value, was: &Value, wanted: &Value, lists: Lists) {
             // Helm leaves out null, as the API server does.
             (_, Value::Null, _) => {}
             (Some(Value::Array(present)), Value::Array(items), Some(key)) => {
-                merge_items(present, old, items, key, lists)
+                merge_items(present, old, items, key, lists);
             }
             (Some(present @ Value::Object(_)), Value::Object(_), _) => merge(present, old, value, lists),
             (Some(present), value, _) => *present = value.clone(),
