@@ -19,7 +19,7 @@ use testbed::report::{self, tell};
 use testbed::wait::wait_until;
 
 /// The longest wait: a lease has to expire, and then a busy machine needs time for a converge.
-pub(crate) const PATIENCE: Duration = Duration::from_mins(3);
+pub(crate) const PATIENCE: Duration = Duration::from_mins(6);
 
 const OPERATOR: &str = env!("CARGO_BIN_EXE_addon-operator");
 const POD: &str = "app.kubernetes.io/name=addon-operator";

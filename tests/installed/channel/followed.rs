@@ -18,7 +18,7 @@ use tokio::runtime::Runtime;
 use crate::installed::stage::{DEPLOYMENT, Image, LEASE, Stage, chart};
 
 /// Longer than all limits of a trial, on a busy machine.
-const PATIENCE: Duration = Duration::from_mins(8);
+const PATIENCE: Duration = Duration::from_mins(12);
 
 /// The pauses between looks at a trial, which takes minutes: many are watched at a time, and a look starts a program in a pod.
 const CALM: Duration = Duration::from_secs(2);
