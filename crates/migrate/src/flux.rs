@@ -1,7 +1,7 @@
 //! Reads HelmReleases of Flux: the release that each stands for, its order, the sources of its values, and the settings
 //! that the operator has no counterpart for.
 //!
-//! Never decides by a field that it does not know: such a field means nothing to a release that is deployed.
+//! Never decides by a field that it does not know: an unknown field means nothing to a release that is deployed.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;

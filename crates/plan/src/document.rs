@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::fields::Field;
 
-/// What an edit would do.
+/// The plan of an edit.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Plan {
@@ -33,7 +33,7 @@ pub struct Refused {
     pub reason: String,
 }
 
-/// What would happen to a module.
+/// The part of a plan about one module.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ModulePlan {
@@ -58,7 +58,7 @@ pub struct ModulePlan {
     pub error: Option<String>,
 }
 
-/// What the operator would do with a module.
+/// The act of the operator on a module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Act {
     /// The module is switched on, and runs.
@@ -107,7 +107,7 @@ impl HookPlan {
     }
 }
 
-/// What would happen to a release.
+/// The part of a plan about one release.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ReleasePlan {
@@ -143,7 +143,7 @@ pub enum End {
     Fails,
 }
 
-/// What would happen to an object.
+/// The part of a plan about one object.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ObjectPlan {
@@ -166,7 +166,7 @@ pub struct ObjectPlan {
     pub reason: String,
 }
 
-/// What helm or the operator would do with an object.
+/// The act of helm or of the operator on an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum ObjectAct {
     /// The object is made.

@@ -105,7 +105,7 @@ impl Planner {
         }
     }
 
-    /// What follows if the ConfigMap has these keys, and the secrets that come into the values by that. The plan may hold these.
+    /// The plan of an edit after which the ConfigMap has these keys, and the secrets that the edit brings. The plan may hold these.
     pub async fn edit(&self, data: BTreeMap<String, String>) -> Result<(Plan, Arc<Known>), NoPlan> {
         let Ok(_turn) = self.turn.try_lock() else {
             return Err(NoPlan::Busy);

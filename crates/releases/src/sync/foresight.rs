@@ -56,11 +56,11 @@ pub enum Foreseen {
 pub struct Change {
     /// The object.
     pub object: ObjectKey,
-    /// What happens to the object.
+    /// The act.
     pub act: Act,
 }
 
-/// What happens to an object.
+/// The act of helm or of the operator on an object.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Act {
     /// The object is made.
