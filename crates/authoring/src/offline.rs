@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use addon_core::failure::Failure;
@@ -165,19 +165,12 @@ impl Offline<'_> {
 
     fn helm(&self, namespace: &str) -> Helm {
         let environment = self.environment;
-        let options = helm::Options {
-            binary: environment.get("HELM_BIN").unwrap_or("helm".as_ref()).into(),
-            dir: self.tmp.to_owned(),
-            // Rendering needs no cluster.
-            kubeconfig: PathBuf::from("/dev/null"),
-            namespace: namespace.to_owned(),
-            search_path: environment.get("PATH").unwrap_or_default().to_owned(),
-            home: None,
-            post_renderer: PathBuf::new(),
-            labels: BTreeMap::new(),
-            history_max: 1,
-            timeout: Duration::from_mins(1),
-        };
+        let options = helm::Options::for_rendering(
+            environment.get("HELM_BIN"),
+            environment.get("PATH"),
+            self.tmp,
+            namespace,
+        );
         Helm::new(options, self.spawner.clone())
     }
 }

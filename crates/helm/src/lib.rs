@@ -10,6 +10,7 @@ mod environment;
 mod error;
 pub mod immutable;
 pub mod labels;
+mod options;
 mod outcry;
 mod plugin;
 pub mod post_renderer;
@@ -18,7 +19,7 @@ mod version;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use addon_core::release::ApplyMethod;
@@ -30,6 +31,7 @@ use tokio_util::sync::CancellationToken;
 use claims::{Claims, Object};
 pub use error::HelmError;
 use error::failed;
+pub use options::Options;
 use plugin::Labelling;
 pub use version::Version;
 
@@ -49,30 +51,6 @@ const STDOUT_LIMIT: usize = 64 << 20;
 const STDERR_LIMIT: usize = 64 << 10;
 /// The longest argument. Linux allows 128 KiB.
 const ARGUMENT_LIMIT: usize = 100 << 10;
-
-/// The settings of all helm calls.
-#[derive(Debug, Clone)]
-pub struct Options {
-    /// The path of helm's binary.
-    pub binary: PathBuf,
-    /// A private directory for helm's caches and the operator's files for helm.
-    pub dir: PathBuf,
-    pub kubeconfig: PathBuf,
-    /// The namespace of all releases.
-    pub namespace: String,
-    /// `PATH` for credential plugins.
-    pub search_path: OsString,
-    /// The home directory of a credential plugin; `None` if there is no plugin.
-    pub home: Option<PathBuf>,
-    /// The program that adds labels: the operator's own binary.
-    pub post_renderer: PathBuf,
-    /// Labels for every object of every release; empty for none.
-    pub labels: BTreeMap<String, String>,
-    /// `--history-max`.
-    pub history_max: u32,
-    /// `--timeout`.
-    pub timeout: Duration,
-}
 
 /// A helm binary and the settings of its calls.
 #[derive(Debug)]

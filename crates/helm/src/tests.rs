@@ -1,5 +1,6 @@
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
 
 use addon_core::failure::{Class, Failure};
 

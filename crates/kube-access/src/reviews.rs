@@ -24,7 +24,6 @@ pub enum Standing {
 /// A right: a verb on a resource of the operator's namespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Right {
-    /// The verb.
     pub verb: &'static str,
     /// The group of the resource.
     pub group: &'static str,

@@ -46,7 +46,6 @@ pub enum ChartError {
     },
 }
 
-/// A chart.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Chart {
     pub name: String,

@@ -4,9 +4,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use child::Spawner;
 use helm::{Chart, Helm, HelmError, Options, Verbosity};
@@ -46,19 +45,12 @@ impl Renderer {
     /// A renderer for releases in this namespace.
     pub fn new(environment: &Environment, namespace: &str, spawner: Spawner) -> io::Result<Self> {
         let tmp = tempfile::tempdir()?;
-        let options = Options {
-            binary: environment.get("HELM_BIN").unwrap_or("helm".as_ref()).into(),
-            dir: tmp.path().to_owned(),
-            // Rendering needs no cluster.
-            kubeconfig: PathBuf::from("/dev/null"),
-            namespace: namespace.to_owned(),
-            search_path: environment.get("PATH").unwrap_or_default().to_owned(),
-            home: None,
-            post_renderer: PathBuf::new(),
-            labels: BTreeMap::new(),
-            history_max: 1,
-            timeout: Duration::from_mins(1),
-        };
+        let options = Options::for_rendering(
+            environment.get("HELM_BIN"),
+            environment.get("PATH"),
+            tmp.path(),
+            namespace,
+        );
         Ok(Self {
             helm: Helm::new(options, spawner.clone()),
             tmp,

@@ -12,7 +12,6 @@ use serde::Serialize;
 use crate::outline::Left;
 use crate::taking::Taken;
 
-/// The whole plan.
 #[derive(Debug, Serialize)]
 pub struct Plan {
     pub taken: Vec<Taken>,

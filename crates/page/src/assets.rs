@@ -14,7 +14,6 @@ pub struct Asset {
     pub name: String,
     /// Its content type.
     pub kind: &'static str,
-    /// Its text.
     pub text: &'static str,
 }
 
@@ -49,12 +48,10 @@ impl Asset {
     }
 }
 
-/// The style.
 pub fn style() -> &'static Asset {
     &STYLE
 }
 
-/// The script.
 pub fn script() -> &'static Asset {
     &SCRIPT
 }

@@ -11,7 +11,6 @@ use serde_json::Value;
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Fleet {
-    /// The operator.
     pub operator: Operator,
     /// All modules, by order and name.
     pub modules: Vec<Module>,
@@ -67,7 +66,6 @@ pub struct HeldRemoval {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Module {
-    /// The name.
     pub name: String,
     /// The order number.
     pub order: u32,
@@ -129,7 +127,6 @@ pub struct Module {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Failing {
-    /// The queue.
     pub queue: String,
     /// `ModuleRun`, `ModuleHookRun`, …
     pub task: String,
@@ -169,11 +166,9 @@ pub struct Detail {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Object {
-    /// The kind.
     pub kind: String,
     /// The namespace; empty for a cluster-wide object.
     pub namespace: String,
-    /// The name.
     pub name: String,
     /// `Healthy`, `RollingOut`, `Failed`, `Unknown` or `Ignored`.
     pub health: String,
@@ -185,7 +180,6 @@ pub struct Object {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Revision {
-    /// The number.
     pub number: u32,
     /// The word of helm.
     pub status: String,
@@ -201,9 +195,7 @@ pub struct Revision {
 pub struct Run {
     /// The name of the record.
     pub id: String,
-    /// The hook.
     pub hook: String,
-    /// The binding.
     pub binding: String,
     /// The time of its beginning, as text.
     pub began: String,
@@ -215,11 +207,9 @@ pub struct Run {
     pub failure: Option<String>,
 }
 
-/// A queue.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Queue {
-    /// The name.
     pub name: String,
     /// The state of its head.
     pub status: String,

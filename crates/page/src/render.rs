@@ -22,13 +22,10 @@ pub const TEMPLATES: [(&str, &str); 9] = [
 /// A view that has a template.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Template {
-    /// The overview.
     Overview,
     /// One module.
     Module,
-    /// The graph.
     Graph,
-    /// The operator.
     Operator,
     /// A message in the place of a view.
     Message,

@@ -34,7 +34,6 @@ pub enum Tone {
 pub struct Label {
     /// The colour.
     pub tone: Tone,
-    /// The word.
     pub word: String,
 }
 
@@ -79,11 +78,9 @@ pub enum Place {
     Modules,
     /// One module, a level below.
     Module,
-    /// The graph.
     Graph,
     /// The graph of one module, a level below.
     GraphOf,
-    /// The operator.
     Operator,
     /// A message.
     Elsewhere,

@@ -29,7 +29,6 @@ pub struct Plan {
 pub struct Refused {
     /// The key of the ConfigMap, or the release.
     pub name: String,
-    /// The reason.
     pub reason: String,
 }
 
@@ -39,7 +38,6 @@ pub struct Refused {
 pub struct ModulePlan {
     /// The module's name.
     pub name: String,
-    /// The act.
     pub act: Act,
     /// The source of the decision that the module is on or off, and the source's reason.
     pub because: String,
@@ -149,14 +147,11 @@ pub enum End {
 pub struct ObjectPlan {
     /// The object's API version.
     pub api_version: String,
-    /// Its kind.
     pub kind: String,
     /// Its namespace; none for one that the manifest leaves to the release.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
-    /// Its name.
     pub name: String,
-    /// The act.
     pub act: ObjectAct,
     /// The changed fields.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

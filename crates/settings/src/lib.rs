@@ -24,6 +24,7 @@ mod hooks_arguments;
 mod labels;
 pub mod leadership;
 mod listening;
+mod log;
 mod machine;
 mod order;
 pub mod page;
@@ -50,6 +51,7 @@ use thiserror::Error;
 pub use arguments::StartArgs;
 pub use environment::Environment;
 pub use hooks_arguments::HooksArgs;
+pub use log::{ClientLog, LogFormat, LogLevel, LogSettings, Timestamps};
 pub use machine::Machine;
 pub use program::Program;
 pub use traces::{TraceSettings, Trust};
@@ -256,56 +258,6 @@ pub struct HookSettings {
 pub enum HookOutput {
     Lines,
     Json,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LogSettings {
-    pub level: LogLevel,
-    pub format: LogFormat,
-    pub client: ClientLog,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LogLevel {
-    Trace,
-    Debug,
-    Info,
-    Warn,
-    Error,
-}
-
-impl LogLevel {
-    /// Parses a level. `fatal` is the same as `error`.
-    pub fn parse(text: &str) -> Option<Self> {
-        match text.to_ascii_lowercase().as_str() {
-            "trace" => Some(Self::Trace),
-            "debug" => Some(Self::Debug),
-            "info" => Some(Self::Info),
-            "warn" | "warning" => Some(Self::Warn),
-            "error" | "fatal" => Some(Self::Error),
-            _ => None,
-        }
-    }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LogFormat {
-    Json,
-    Text(Timestamps),
-    Color(Timestamps),
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Timestamps {
-    Shown,
-    Left,
-}
-
-/// Whether the requests to the API server are logged.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ClientLog {
-    Quiet,
-    Requests,
 }
 
 impl Settings {

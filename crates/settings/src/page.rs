@@ -17,7 +17,6 @@ pub enum Page {
     Off,
     /// It is served on loopback, to each client that can reach it.
     Loopback {
-        /// The address.
         address: SocketAddr,
         /// Whether a setting names the address. Then it is an error if the address is taken.
         is_chosen: bool,

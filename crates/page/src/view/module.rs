@@ -10,16 +10,11 @@ use super::{Head, Label, Place, Tone, health_label, needed_by, state_label};
 use crate::facts::{Detail, Failing, Fleet, Module, Queue, Run};
 use crate::text::{Moment, block, encoded, row};
 
-/// The view.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ModuleView {
-    /// The head.
     pub head: Head,
-    /// The name.
     pub name: String,
-    /// The state.
     pub state: Label,
-    /// The health.
     pub health: Option<Label>,
     /// The sentence about the object for which it is not healthy.
     pub unhealthy: String,
@@ -57,7 +52,6 @@ pub struct ModuleView {
     pub object_count: usize,
     /// The number of objects that are not shown.
     pub more_objects: usize,
-    /// Its values.
     pub values: Vec<Entry>,
     /// The number of keys that are not shown.
     pub more_values: usize,
@@ -65,7 +59,6 @@ pub struct ModuleView {
     pub section: String,
     /// The revisions of its release, the newest first.
     pub history: Vec<Revision>,
-    /// Its hooks.
     pub hooks: Vec<Hook>,
     /// The recorded runs of its hooks.
     pub runs: Vec<RunRow>,
@@ -78,7 +71,6 @@ pub struct ModuleView {
 /// A link to a module.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Link {
-    /// The name.
     pub name: String,
     /// The path, from the root.
     pub link: String,
@@ -91,16 +83,13 @@ pub struct Link {
 pub struct FailingTask {
     /// The task with its hook and queue.
     pub title: String,
-    /// The error.
     pub error: String,
     /// The time of the next attempt.
     pub next: Option<Moment>,
 }
 
-/// A revision.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Revision {
-    /// The number.
     pub number: u32,
     /// The word of helm.
     pub status: Label,
@@ -110,10 +99,8 @@ pub struct Revision {
     pub change: &'static str,
 }
 
-/// A hook.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Hook {
-    /// The name.
     pub name: String,
     /// Its kubernetes bindings.
     pub bindings: String,
@@ -122,17 +109,13 @@ pub struct Hook {
 /// A recorded run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct RunRow {
-    /// The hook.
     pub hook: String,
-    /// The binding.
     pub binding: String,
     /// The time of its beginning.
     pub began: String,
     /// The time that it took.
     pub took: String,
-    /// The end.
     pub end: Label,
-    /// The failure.
     pub failure: String,
     /// The command that shows the record.
     pub command: String,
@@ -141,9 +124,7 @@ pub struct RunRow {
 /// A command with its purpose.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Command {
-    /// The purpose.
     pub purpose: &'static str,
-    /// The command.
     pub command: String,
 }
 

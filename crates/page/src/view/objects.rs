@@ -18,16 +18,13 @@ pub struct Kind {
     pub title: String,
     /// The number of its objects that do not work.
     pub ailing: usize,
-    /// Its objects.
     pub objects: Vec<Thing>,
 }
 
 /// An object.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Thing {
-    /// The name.
     pub name: String,
-    /// The health.
     pub health: Label,
     /// The sentence about it.
     pub sentence: String,

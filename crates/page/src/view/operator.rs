@@ -8,10 +8,8 @@ use super::{Head, Place, Tone, tone_of};
 use crate::facts::{Fleet, Machinery, Queue};
 use crate::text::{Moment, block, bytes, row};
 
-/// The view.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct OperatorView {
-    /// The head.
     pub head: Head,
     /// Short facts: a name and a text.
     pub facts: Vec<(&'static str, String)>,

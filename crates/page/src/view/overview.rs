@@ -11,10 +11,8 @@ const IN_ALARM: usize = 600;
 /// The width of the bar of counts.
 const WIDTH: usize = 1000;
 
-/// The overview.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Overview {
-    /// The head.
     pub head: Head,
     /// The number of modules.
     pub total: usize,
@@ -48,15 +46,12 @@ pub struct Group {
 /// A module in a group.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Row {
-    /// The name.
     pub name: String,
     /// The path of its view, from the root.
     pub link: String,
     /// The order number.
     pub order: u32,
-    /// The state.
     pub state: Label,
-    /// The health.
     pub health: Option<Label>,
     /// The version of the chart.
     pub version: String,

@@ -54,9 +54,7 @@ pub enum Foreseen {
 /// The change of one object.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Change {
-    /// The object.
     pub object: ObjectKey,
-    /// The act.
     pub act: Act,
 }
 
