@@ -83,6 +83,53 @@ fn a_plan_names_what_stands_in_its_way() {
     operator.stop();
 }
 
+/// A template that renders an object of the same name in two modules, if a module asks for it.
+const SHARED: &str = "{{ if .Values.NAME.more }}\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: shared}\ndata: {of: NAME}\n{{ end }}\n";
+
+#[test]
+fn a_plan_keeps_no_object_from_another_module() {
+    let stage = Stage::build("unclaimed");
+    for dir in ["010-good", "030-late"] {
+        let (name, file) = (&dir[4..], format!("modules/{dir}/templates/b.yaml"));
+        stage.add_module(dir);
+        stage.write(&file, &SHARED.replace("NAME", name));
+    }
+    stage.configure(&json!({}));
+    let operator = stage.start();
+    operator.wait_for(&[CONVERGED]);
+    stage.write("edit.yaml", &manifest(&json!({"good": "more: true"})));
+    let said = operator.ask_for_code(2, &format!("plan -f {}", stage.path("edit.yaml").display()));
+    assert_says(&said, &["+ ConfigMap shared"]);
+    stage.configure(&json!({"late": "{more: true, size: large}"}));
+    stage.wait_for_sizes("good:small late:large shared:<none> victim:small");
+    assert_eq!(stage.kubectl("get configmap shared -o=jsonpath={.data.of}"), "late");
+    operator.stop();
+}
+
+/// A hook that waits until a file is there.
+const WAITS: &str = "#!/bin/sh\nif [ \"$1\" = --config ]; then echo 'configVersion: v1\nbeforeHelm: 1'; exit; fi\n\
+                     until [ -e \"$(dirname \"$0\")/go\" ]; do sleep 0.1; done\n";
+
+#[test]
+fn a_plan_beside_running_work_never_says_that_nothing_would_change() {
+    let stage = Stage::build("unfinished");
+    stage.write("modules/020-victim/hooks/hook.sh", WAITS);
+    stage.write("modules/020-victim/hooks/go", "");
+    stage.configure(&json!({}));
+    let operator = stage.start();
+    operator.wait_for(&[CONVERGED]);
+    fs_err::remove_file(stage.path("modules/020-victim/hooks/go")).unwrap();
+    let edit = json!({"victim": "size: large"});
+    stage.configure(&edit);
+    operator.wait_for_more(&["Execute hook", "hook.sh"], 2);
+    stage.write("edit.yaml", &manifest(&edit));
+    let said = operator.ask_for_code(2, &format!("plan -f {}", stage.path("edit.yaml").display()));
+    assert_says(&said, &["still at work", "hook.sh"]);
+    stage.write("modules/020-victim/hooks/go", "");
+    stage.wait_for_sizes("good:small victim:large");
+    operator.stop();
+}
+
 #[test]
 fn a_plan_shows_no_secret_that_the_edit_brings() {
     let stage = Stage::build("secretive");
