@@ -301,8 +301,6 @@ impl Course {
             }
             Step::Release(release) => self.at(release.module.as_str()).release = Some(release.clone()),
             Step::Removal(release) => self.at(release).is_removed = true,
-            // CRDs are brought up to date before each run, and sections are saved only by hooks that are played.
-            Step::Crds(_) | Step::Section(_) => {}
         }
     }
 }

@@ -81,8 +81,6 @@ pub struct Preview {
 /// An act of the operator that changes the world, in the order in which it begins.
 #[derive(Debug, Clone)]
 pub enum Step {
-    /// The CRDs of these modules are brought up to date.
-    Crds(Vec<ModuleName>),
     /// A hook runs.
     Hook {
         /// The hook.
@@ -97,8 +95,6 @@ pub enum Step {
     Release(Box<Release>),
     /// A release is removed.
     Removal(String),
-    /// A hook's values are saved in this key of the ConfigMap.
-    Section(String),
 }
 
 /// The wanted state of a release.
@@ -197,10 +193,6 @@ impl Preview {
     /// The outcome of a job that changes the world. A job that only asks is given back.
     fn outcome(&mut self, job: Job) -> Result<Finished, Box<Job>> {
         Ok(match job {
-            Job::EnsureCrds { modules, ticket, .. } => {
-                self.steps.push(Step::Crds(modules));
-                Finished::CrdsEnsured(ticket, Ok(BTreeMap::new()))
-            }
             Job::RunHook(run, ticket) => {
                 let is_tried = self.copy.bindings.get(&run.hook).is_some_and(|config| config.dry_run);
                 self.steps.push(Step::Hook {
@@ -216,16 +208,6 @@ impl Preview {
             Job::DeleteRelease { release, ticket } => {
                 self.steps.push(Step::Removal(release));
                 Finished::ReleaseDeleted(ticket, Ok(Reworked::default()))
-            }
-            Job::SaveConfig {
-                key, create, ticket, ..
-            } => {
-                self.steps.push(Step::Section(key));
-                let saved = Saved::Written {
-                    version: 0,
-                    created: create,
-                };
-                Finished::ConfigSaved(ticket, Ok(saved))
             }
             Job::SyncRelease {
                 module,
@@ -276,6 +258,14 @@ fn by_rote(job: Job) -> Result<Finished, Box<Job>> {
         Job::WatchReleases { ticket, .. } => Finished::ReleasesWatched(ticket, Ok(())),
         Job::PublishWebhooks(_, ticket) => Finished::WebhooksPublished(ticket, Ok(())),
         Job::StartMonitors { ticket, .. } => Finished::MonitorsStarted(ticket, Ok(())),
+        Job::EnsureCrds { ticket, .. } => Finished::CrdsEnsured(ticket, Ok(BTreeMap::new())),
+        Job::SaveConfig { create, ticket, .. } => {
+            let saved = Saved::Written {
+                version: 0,
+                created: create,
+            };
+            Finished::ConfigSaved(ticket, Ok(saved))
+        }
         Job::EnsureConversions(_, ticket) => Finished::ConversionsEnsured(ticket, Ok(BTreeMap::new())),
         Job::LoadState(_)
         | Job::ReadDirectories(_)
@@ -284,10 +274,8 @@ fn by_rote(job: Job) -> Result<Finished, Box<Job>> {
         | Job::Vet(..)
         | Job::JudgeEdit(..)
         | Job::RunEnabledScript { .. }
-        | Job::EnsureCrds { .. }
         | Job::RunHook(..)
         | Job::DeleteRelease { .. }
-        | Job::SaveConfig { .. }
         | Job::SyncRelease { .. } => return Err(Box::new(job)),
     })
 }
