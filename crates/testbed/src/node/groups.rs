@@ -11,6 +11,9 @@ use fs_err as fs;
 use crate::folder;
 
 const ROOT: &str = "/sys/fs/cgroup";
+/// The weight of a node among the machine's processes, in the files of both versions and in their units: twenty times that
+/// of one process or session. All pods of a node share it, and with the weight of one they starved beside a few tests.
+const WEIGHTS: [(&str, &str); 2] = [("cpu.shares", "20480"), ("cpu.weight", "2000")];
 const PREFIX: &str = "addon-operator-testbed";
 
 /// The name of a node's group, as a path below the root of each hierarchy.
@@ -46,6 +49,12 @@ pub(super) fn make(group: &str) -> io::Result<()> {
             let offered = fs::read_to_string(parent.join("cgroup.controllers")).unwrap_or_default();
             for controller in offered.split_whitespace() {
                 fs::write(&control, format!("+{controller}"))?;
+            }
+        }
+        for (file, weight) in WEIGHTS {
+            let file = folder.join(file);
+            if file.exists() {
+                fs::write(file, weight)?;
             }
         }
     }
