@@ -1,7 +1,8 @@
 //! A namespace of a control plane that belongs to one test.
 //!
-//! If the test panics, the namespace's state is printed before its deletion. The deletion is not waited for, because no
-//! name is ever used twice.
+//! If the test panics, the namespace's state is printed. A namespace whose pods run or are alive is then deleted. Any
+//! other is left to the end of its control plane, because its deletion costs the API server a hundred requests. No name
+//! is ever used twice.
 
 use std::ffi::OsStr;
 use std::io;
@@ -18,7 +19,7 @@ use serde_json::Value;
 use thiserror::Error;
 
 use crate::kubectl::{Kubectl, KubectlError};
-use crate::plane::{self, ControlPlane, User, component};
+use crate::plane::{self, ControlPlane, Pods, User, component};
 use crate::port::KeptPort;
 use crate::reader::{Objects, Only, ReadError};
 use crate::wait::{TimedOut, wait_until};
@@ -33,7 +34,7 @@ pub enum NamespaceError {
     Kubeconfig { name: String, source: io::Error },
 }
 
-/// A namespace, deleted when this value is dropped.
+/// A namespace. When this value is dropped, its pods go.
 #[derive(Debug)]
 pub struct Namespace<'a> {
     plane: &'a ControlPlane,
@@ -184,11 +185,13 @@ impl Drop for Namespace<'_> {
         if std::thread::panicking() {
             eprintln!("{}", self.evidence());
         }
-        // If the control plane is gone, the namespace is gone too.
-        let _ = self
-            .plane
-            .reader()
-            .and_then(|reader| reader.delete_namespace(&self.name));
+        if self.plane.pods() != Pods::Pending {
+            // If the control plane is gone, the namespace is gone too.
+            let _ = self
+                .plane
+                .reader()
+                .and_then(|reader| reader.delete_namespace(&self.name));
+        }
         for user in [User::Admin, User::Operator] {
             let _ = fs::remove_file(self.kubeconfig(user));
         }

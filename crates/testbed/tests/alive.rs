@@ -1,6 +1,9 @@
 //! A control plane of the test's own on which pods become ready without running, and its end.
 
+use std::time::Duration;
+
 use testbed::plane::{ControlPlane, JoinError, Options, Pods};
+use testbed::wait::wait_until;
 
 #[test]
 fn pods_become_ready_jobs_end_and_nothing_is_left() {
@@ -24,7 +27,16 @@ fn pods_become_ready_jobs_end_and_nothing_is_left() {
     namespace
         .kubectl(["delete", "deployment", "web", "--cascade=foreground", "--timeout=60s"])
         .unwrap();
+    let name = namespace.name().to_owned();
     drop(namespace);
+    wait_until(Duration::from_secs(60), "the namespace to be gone", || {
+        match plane.kubectl(["get", "namespace", &name, "--output=jsonpath={.status.phase}"]) {
+            Ok(phase) => Err(phase),
+            Err(error) if error.to_string().contains("NotFound") => Ok(Some(())),
+            Err(error) => Err(error.to_string()),
+        }
+    })
+    .unwrap();
 
     drop(plane);
     assert_eq!(processes.len(), 5);
