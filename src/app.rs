@@ -181,7 +181,7 @@ async fn build(
             .zip(lookout)
             .map(|(helm, lookout)| release_tools(&ground, helm, lookout)),
         ground,
-        webhooks,
+        webhooks: Arc::new(webhooks),
         directories: found.directories,
         config_map,
     });
@@ -224,7 +224,7 @@ fn take_part(
 fn release_tools(ground: &Arc<Ground>, helm: Helm, lookout: Lookout) -> releases::Tools {
     releases::Tools {
         ground: Arc::clone(ground),
-        helm,
+        helm: Arc::new(helm),
         lookout,
         holds: Holds::default(),
     }
@@ -240,8 +240,9 @@ fn offer(
     parts: &Parts,
 ) -> Option<Arc<Desk>> {
     rendering::offer(&outside.charts, tools, parts.stopping());
-    planning::offer(&outside.planner, &outside.doors, tools, parts.stopping());
-    reloading::offer(settings, environment, tools, editions, outside)
+    let desk = reloading::offer(settings, environment, tools, editions, outside);
+    planning::offer(outside, tools, desk.clone(), parts.stopping());
+    desk
 }
 
 /// The receivers of notices. With modules they include Kubernetes Events, and the state of modules becomes objects, unless settings switch

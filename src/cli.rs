@@ -70,7 +70,7 @@ enum Command {
     Module(module::Module),
     /// Explain the state of a module and its waits
     Why(module::Why),
-    /// Show what an edit of the ConfigMap would do, before it is made
+    /// Show what a change of the ConfigMap or of modules would do, before it is made
     #[command(after_help = plan::AFTER_HELP)]
     Plan(plan::Plan),
     /// Show global hooks and global values, and test the hooks

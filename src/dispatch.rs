@@ -19,6 +19,7 @@ use addon_core::values::Given;
 use config_map::section::{self, Section};
 use hooks::{edits, enabled};
 use jiff::Timestamp;
+use jobs::catalogue::Catalogue;
 use jobs::{Ground, unless};
 use names::HookName;
 use releases::sync;
@@ -27,8 +28,8 @@ use tokio_util::sync::CancellationToken;
 use directories::Directories;
 use webhooks::configurations::ensure::Webhooks;
 
-/// The tools of all jobs.
-#[derive(Debug)]
+/// The tools of all jobs. Clones share them.
+#[derive(Debug, Clone)]
 pub struct Tools {
     /// The means that all jobs share: the cluster, programs, files.
     pub ground: Arc<Ground>,
@@ -37,7 +38,7 @@ pub struct Tools {
     /// Brings releases up to date; none for hooks without modules.
     pub releases: Option<releases::Tools>,
     /// Publishes webhooks.
-    pub webhooks: Webhooks,
+    pub webhooks: Arc<Webhooks>,
     /// The modules directories at the start; none for hooks without modules.
     pub directories: Option<Directories>,
     /// The name of our `ConfigMap`.
@@ -49,6 +50,26 @@ impl Tools {
     pub fn releases(&self) -> Result<&releases::Tools, Failure> {
         let missing = || Failure::new(Class::Defect, "a release was asked for where there are hooks alone");
         self.releases.as_ref().ok_or_else(missing)
+    }
+
+    /// The same tools with a catalogue of their own.
+    #[must_use]
+    pub fn with(&self, catalogue: Catalogue) -> Self {
+        let ground = Arc::new(self.ground.with(catalogue));
+        let hooks = hooks::Tools {
+            ground: Arc::clone(&ground),
+            ..(*self.hooks).clone()
+        };
+        let releases = self.releases.as_ref().map(|releases| releases::Tools {
+            ground: Arc::clone(&ground),
+            ..releases.clone()
+        });
+        Self {
+            ground,
+            hooks: Arc::new(hooks),
+            releases,
+            ..self.clone()
+        }
     }
 }
 

@@ -1,31 +1,47 @@
-//! Gives plans their outer world: the tools of the jobs, of which only those that ask are used.
+//! Gives plans their outer world: the tools of the jobs, of which only those that ask are used, and files that are not in use.
 
+use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use addon_core::failure::Failure;
+use addon_core::module::{Edition, Origin};
 use addon_core::object::patch::Operation;
 use addon_core::operator::effect::{HookRun, Job};
-use addon_core::operator::event::Finished;
+use addon_core::operator::event::{Event, Finished};
 use addon_core::operator::preview::Release;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use hooks::trial;
-use listeners::Loop;
-use plan::planner::{Planner, Tried, World};
+use intake::{Desk, Prepared, Unfit};
+use jobs::catalogue::{Catalogue, ModuleFiles};
+use names::ModuleName;
+use plan::document::Refused;
+use plan::planner::Planner;
+use plan::world::{Files, NewFiles, Tried, World};
 use releases::sync::Wanted;
 use releases::sync::foresight::{self, Change, Foreseen};
+use report::Chain;
 use serde_json::Value;
+use sources::requests::Sources;
 use tokio_util::sync::CancellationToken;
 
+use super::shared::Outside;
 use crate::dispatch::{self, Tools};
 
+/// The number of a reading that the core has not seen.
+const AHEAD: Edition = Edition(u64::MAX);
+
 /// Makes plans available on the debug socket.
-pub(super) fn offer(place: &OnceLock<Planner>, doors: &Loop, tools: &Arc<Tools>, stopping: &CancellationToken) {
+pub(super) fn offer(outside: &Outside, tools: &Arc<Tools>, desk: Option<Arc<Desk>>, stopping: &CancellationToken) {
     let world = Cluster {
         tools: Arc::clone(tools),
+        desk,
+        sources: Arc::clone(&outside.sources),
         stopping: stopping.clone(),
     };
-    place.get_or_init(|| Planner::new(doors.clone(), world));
+    let planner = || Planner::new(outside.doors.clone(), world);
+    outside.planner.get_or_init(planner);
 }
 
 /// A patch in one line: the operation and the object. Its contents may be secret.
@@ -44,9 +60,86 @@ fn line(patch: &Operation) -> String {
 }
 
 /// The cluster and the programs of modules. During a stop a waiting client gets an error.
+#[derive(Debug)]
 struct Cluster {
     tools: Arc<Tools>,
+    /// Reads modules; none for hooks without modules.
+    desk: Option<Arc<Desk>>,
+    sources: Arc<OnceLock<Sources>>,
     stopping: CancellationToken,
+}
+
+impl Cluster {
+    /// The differences of other modules directories from those in use.
+    async fn directories(&self, dirs: &[PathBuf]) -> Result<NewFiles, String> {
+        let desk = self
+            .desk
+            .as_ref()
+            .ok_or("hooks without modules have no modules directories")?;
+        let differences = desk.differences(dirs.to_vec()).await;
+        let differences = differences.map_err(|error| Chain(&error).to_string())?;
+        let mut files = NewFiles {
+            gone: differences.gone.iter().map(ToString::to_string).collect(),
+            ..NewFiles::default()
+        };
+        files.refused.extend(differences.unfit.iter().map(refused));
+        if differences.has_other_globals {
+            files
+                .left_out
+                .push("the global values of the directories differ".to_owned());
+        }
+        let directory = |prepared: Prepared| (prepared, Origin::Directory);
+        self.take_up(&mut files, differences.modules.into_iter().map(directory));
+        Ok(files)
+    }
+
+    /// Other versions of modules with a source.
+    async fn versions(&self, versions: &BTreeMap<ModuleName, String>) -> Result<NewFiles, String> {
+        let sources = self.sources.get().ok_or("no module comes from a registry")?;
+        let mut read = Vec::new();
+        let mut files = NewFiles::default();
+        for (module, version) in versions {
+            let found = sources.read(module, version).await;
+            read.push(found.map_err(|reason| format!("module '{module}', version {version}: {reason}"))?);
+        }
+        self.take_up(&mut files, read);
+        Ok(files)
+    }
+
+    /// Makes the events by which the core takes these modules up, and the world in which they have these files.
+    fn take_up(&self, files: &mut NewFiles, modules: impl IntoIterator<Item = (Prepared, Origin)>) {
+        let mut catalogue = Catalogue::clone(&self.tools.ground.catalogue.borrow());
+        for (Prepared { module, files: new, .. }, origin) in modules {
+            let known = catalogue.module(&module.name).ok();
+            files.told.insert(module.name.to_string(), words(known, &new));
+            catalogue.take_up(&module.name, new);
+            files.events.push(Event::ModuleRead(AHEAD, origin, Box::new(module)));
+        }
+        files.world = Some(Arc::new(Self {
+            tools: Arc::new(self.tools.with(catalogue)),
+            desk: None,
+            sources: Arc::default(),
+            stopping: self.stopping.clone(),
+        }));
+    }
+}
+
+fn refused((module, unfit): (&ModuleName, &Unfit)) -> Refused {
+    Refused {
+        name: module.to_string(),
+        reason: unfit.to_string(),
+    }
+}
+
+/// The new files of a module: their place, and the version of the chart if it is another.
+fn words(known: Option<&ModuleFiles>, new: &ModuleFiles) -> String {
+    let version = |files: &ModuleFiles| files.version.clone().unwrap_or_else(|| "none".to_owned());
+    let dir = new.dir.display();
+    match known {
+        None => format!("{dir}, version {}", version(new)),
+        Some(known) if known.version == new.version => format!("{dir}, version {} as before", version(new)),
+        Some(known) => format!("{dir}, version {} after {}", version(new), version(known)),
+    }
 }
 
 impl World for Cluster {
@@ -54,13 +147,13 @@ impl World for Cluster {
         dispatch::run(job, Arc::clone(&self.tools), self.stopping.child_token()).boxed()
     }
 
-    fn try_out(&self, run: HookRun) -> BoxFuture<'_, Result<Tried, Failure>> {
+    fn try_out(&self, run: HookRun) -> BoxFuture<'_, Result<Option<Tried>, Failure>> {
         async move {
             let tried = trial::try_out(&self.tools.hooks, run, &self.stopping).await?;
-            Ok(Tried {
+            Ok(tried.map(|tried| Tried {
                 patches: tried.objects.iter().map(line).collect(),
                 ran: tried.ran,
-            })
+            }))
         }
         .boxed()
     }
@@ -83,5 +176,12 @@ impl World for Cluster {
 
     fn foresee_removal<'a>(&'a self, release: &'a str) -> BoxFuture<'a, Result<Vec<Change>, Failure>> {
         async move { foresight::foresee_removal(self.tools.releases()?, release, &self.stopping).await }.boxed()
+    }
+
+    fn read<'a>(&'a self, files: &'a Files) -> BoxFuture<'a, Result<NewFiles, String>> {
+        match files {
+            Files::Directories(dirs) => self.directories(dirs).boxed(),
+            Files::Versions(versions) => self.versions(versions).boxed(),
+        }
     }
 }

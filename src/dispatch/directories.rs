@@ -14,7 +14,7 @@ use super::Tools;
 const APART: Duration = Duration::from_secs(3);
 
 /// The modules directories.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Directories {
     /// The rules for reading the directories.
     pub layout: Layout,

@@ -7,7 +7,7 @@
 #![expect(clippy::print_stderr, reason = "the harness shows it with a failure, or when asked")]
 
 mod draw;
-mod world;
+pub(super) mod world;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

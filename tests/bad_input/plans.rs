@@ -1,6 +1,7 @@
 //! Plans of edits: they say what happens, and change nothing.
 
 mod campaign;
+mod files;
 mod modules;
 
 use serde_json::{Value, json};

@@ -4,7 +4,7 @@
 
 mod guarded;
 mod kept;
-mod shop;
+pub(super) mod shop;
 
 use fs_err as fs;
 use serde_json::json;

@@ -56,13 +56,13 @@ pub(crate) async fn tools(place: &Place<'_>) -> Arc<Tools> {
         },
     };
     let releases = releases::Tools {
-        helm: Helm::new(options(place, &ground), ground.spawner.clone()),
+        helm: Arc::new(Helm::new(options(place, &ground), ground.spawner.clone())),
         lookout: Lookout::new(&hooks.monitors, &ground.cluster, looking, mpsc::channel(1).0),
         holds: Holds::default(),
         ground: Arc::clone(&ground),
     };
     Arc::new(Tools {
-        webhooks: webhooks(&ground.cluster),
+        webhooks: Arc::new(webhooks(&ground.cluster)),
         ground,
         hooks,
         releases: Some(releases),

@@ -25,6 +25,7 @@ pub mod manifest;
 mod problem;
 pub mod record;
 mod schemas;
+pub mod tree;
 mod values;
 
 use std::collections::BTreeMap;

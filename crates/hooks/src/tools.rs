@@ -13,8 +13,8 @@ use watches::Monitors;
 use crate::records::Recorder;
 use crate::relay::Style;
 
-/// The tools of the jobs that run hooks.
-#[derive(Debug)]
+/// The tools of the jobs that run hooks. Clones share them.
+#[derive(Debug, Clone)]
 pub struct Tools {
     /// The ground of all jobs.
     pub ground: Arc<Ground>,

@@ -20,7 +20,7 @@ use crate::{STDERR_LIMIT, Tools, Wrote, command, complaint, cut_short, prepare, 
 pub const DRY_RUN: &str = "ADDON_OPERATOR_DRY_RUN";
 
 /// The answer of a hook that was tried.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Tried {
     /// The outcome for the core.
     pub ran: HookRan,
@@ -28,10 +28,14 @@ pub struct Tried {
     pub objects: Vec<Operation>,
 }
 
-/// Tries one hook.
-pub async fn try_out(tools: &Arc<Tools>, mut run: HookRun, cancel: &CancellationToken) -> Result<Tried, Failure> {
+/// Tries one hook. None if it would run for bindings of which no snapshot is kept, such as those of files that are not in use.
+pub async fn try_out(
+    tools: &Arc<Tools>,
+    mut run: HookRun,
+    cancel: &CancellationToken,
+) -> Result<Option<Tried>, Failure> {
     if !wanted::keep_wanted(&tools.monitors, &mut run) {
-        return Ok(Tried::default());
+        return Ok(None);
     }
     let catalogue = tools.ground.catalogue.borrow().clone();
     let program = catalogue.hook(&run.hook)?;
@@ -64,5 +68,5 @@ pub async fn try_out(tools: &Arc<Tools>, mut run: HookRun, cancel: &Cancellation
         read,
         ..HookRan::default()
     };
-    Ok(Tried { ran, objects })
+    Ok(Some(Tried { ran, objects }))
 }

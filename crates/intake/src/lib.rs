@@ -5,14 +5,16 @@
 //!
 //! ```text
 //!   answers --> reload: `module reload`
-//!   directory --> disk --> described --> judge    lint, a rendering with the values of now
-//!                                   --> fits     the schemas, with the section of now
-//!                                   --> Event::ModuleRead --> the core
+//!   directory --> disk --> checked --> judge    lint, a rendering with the values of now
+//!                                  --> fits     the schemas, with the section of now
+//!                      --> Event::ModuleRead --> the core
+//!   other directories --> differences --> checked     for a plan
 //! ```
 //!
 //! Begin with `Desk::reload`.
 
 pub mod answers;
+pub mod directories;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -46,6 +48,28 @@ pub struct Reloaded {
     pub dir: PathBuf,
     /// A line for each warning.
     pub warnings: Vec<String>,
+}
+
+/// A module that was read, and whose files are not in use.
+#[derive(Debug)]
+pub struct Prepared {
+    /// The module as the core takes it.
+    pub module: Module,
+    /// The places of its files.
+    pub files: ModuleFiles,
+    /// A line for each warning of the checks.
+    pub warnings: Vec<String>,
+}
+
+impl Prepared {
+    /// The module with its flag in the common values files. Nothing is checked.
+    pub fn unchecked(found: FoundModule, flag: Option<bool>) -> Self {
+        Self {
+            files: ModuleFiles::of(&found),
+            module: described(found, flag),
+            warnings: Vec::new(),
+        }
+    }
 }
 
 /// Why the files cannot be used.
@@ -94,22 +118,35 @@ impl Desk {
             return Ok(Err(self.absent(name)));
         };
         let module = found.modules.remove(at);
-        let warnings = match self.judge(&found, &module).await {
-            Ok(warnings) => warnings,
+        let Prepared {
+            module,
+            files,
+            warnings,
+        } = match self.checked(&found, module).await? {
+            Ok(prepared) => prepared,
             Err(unfit) => return Ok(Err(unfit)),
         };
-        let (dir, files) = (module.path.clone(), ModuleFiles::of(&module));
-        let flag = found.flags.get(name).copied();
-        let (module, section) = (described(module, flag), self.section(name).await?);
-        let judged = blocking::run(move || fits(&module, section.as_ref()).map(|()| module)).await;
-        let module = match judged {
-            Ok(module) => module,
-            Err(unfit) => return Ok(Err(unfit)),
-        };
+        let dir = files.dir.clone();
         let edition = self.editions.keep(name, files);
         self.doors
             .post(Event::ModuleRead(edition, Origin::Directory, Box::new(module)))?;
         Ok(Ok(Reloaded { dir, warnings }))
+    }
+
+    /// Checks the files of a module: `module lint`, a rendering with the present values, and the schemas with the present
+    /// section. `found` has the files around the module.
+    pub async fn checked(&self, found: &Found, module: FoundModule) -> Result<Result<Prepared, Unfit>, Unanswered> {
+        let warnings = match self.judge(found, &module).await {
+            Ok(warnings) => warnings,
+            Err(unfit) => return Ok(Err(unfit)),
+        };
+        let section = self.section(&module.name).await?;
+        let flag = found.flags.get(&module.name).copied();
+        let prepared = Prepared {
+            warnings,
+            ..Prepared::unchecked(module, flag)
+        };
+        Ok(blocking::run(move || fits(&prepared.module, section.as_ref()).map(|()| prepared)).await)
     }
 
     /// The values of the module's release, if its last run succeeded. Before a good run, its hooks may not have set
@@ -133,7 +170,7 @@ impl Desk {
     }
 
     /// The section of the ConfigMap that the module uses; none if the core does not know the module yet.
-    pub async fn section(&self, name: &ModuleName) -> Result<Option<Value>, Unanswered> {
+    async fn section(&self, name: &ModuleName) -> Result<Option<Value>, Unanswered> {
         let query = ConfigValuesQuery {
             module: Some(name.clone()),
             with_global: false,
@@ -147,7 +184,7 @@ impl Desk {
 
     /// Looks for the mistakes that `module lint` finds, and renders the chart with the values that the module has now.
     /// Returns the warnings if there is no mistake.
-    pub async fn judge(&self, found: &Found, module: &FoundModule) -> Result<Vec<String>, Unfit> {
+    async fn judge(&self, found: &Found, module: &FoundModule) -> Result<Vec<String>, Unfit> {
         let tmp = tempfile::tempdir().map_err(|error| Unfit::Unchecked(error.to_string()))?;
         let offline = Offline {
             found,
@@ -176,7 +213,7 @@ impl Desk {
 
 /// Whether the values and the section in use fit the schemas that were read. The rules of a schema may take long to
 /// check.
-pub fn fits(module: &Module, section: Option<&Value>) -> Result<(), Unfit> {
+fn fits(module: &Module, section: Option<&Value>) -> Result<(), Unfit> {
     let owner = Owner::Module(module.name.clone());
     let mut store = Store::new();
     let files = store.renew_files(&owner, module.schemas.clone(), module.values.clone());

@@ -39,7 +39,8 @@ use self::tmp::TmpDir;
 /// failure.
 pub type Remedies = for<'a> fn(&'a Cluster, &'a str) -> BoxFuture<'a, Vec<String>>;
 
-/// The means that all jobs share.
+/// The means that all jobs share. Clones share them.
+#[derive(Clone)]
 pub struct Ground {
     /// The cluster, with the operator's own rights.
     pub cluster: Cluster,
@@ -64,6 +65,15 @@ impl fmt::Debug for Ground {
 }
 
 impl Ground {
+    /// The same means with a catalogue of its own.
+    #[must_use]
+    pub fn with(&self, catalogue: Catalogue) -> Self {
+        Self {
+            catalogue: watch::Sender::new(Arc::new(catalogue)),
+            ..self.clone()
+        }
+    }
+
     /// The outcome of a job. A failure that names a webhook which the API server could not call gets its configuration,
     /// owner and server as hints, unless the job is cancelled.
     pub async fn explained<T>(&self, outcome: Result<T, Failure>, cancel: &CancellationToken) -> Result<T, Failure> {

@@ -7,42 +7,75 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
 use listeners::reply::{Format, Reply, bad_request, document, still_starting, text};
 use masking::secret::known::Known;
+use names::ModuleName;
+use report::Chain;
 use report::secrets::Secrets;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 
 use crate::document::Plan;
-use crate::planner::{NoPlan, Planner};
+use crate::planner::{Change, NoPlan, Planner};
+use crate::world::Files;
 
-/// The fields of the form.
-#[derive(Debug, Deserialize)]
+/// The fields of the form, one of which is set.
+#[derive(Debug, Default, Deserialize)]
 pub struct Wish {
     /// The keys of the edited ConfigMap with their texts, as a JSON object.
     data: Option<String>,
+    /// The paths of other modules directories, as a JSON array.
+    directories: Option<String>,
+    /// Versions by module, as a JSON object.
+    versions: Option<String>,
 }
 
-/// The plan for an edit, in JSON.
-pub async fn edit(planner: Option<&Planner>, wish: Wish, secrets: &Secrets) -> Response {
+/// The plan of a change, in JSON.
+pub async fn plan(planner: Option<&Planner>, wish: &Wish, secrets: &Secrets) -> Response {
     let Some(planner) = planner else {
         return still_starting().into_response();
     };
-    let data = match serde_json::from_str::<BTreeMap<String, String>>(wish.data.as_deref().unwrap_or_default()) {
-        Ok(data) => data,
-        Err(error) => return bad_request(format_args!("'data' should be an object of texts: {error}")),
-    };
-    reply(planner.edit(data).await, secrets).into_response()
+    match wish.change() {
+        Ok(change) => reply(planner.plan(change).await, secrets).into_response(),
+        Err(refusal) => bad_request(refusal),
+    }
+}
+
+impl Wish {
+    fn change(&self) -> Result<Change, String> {
+        match (&self.data, &self.directories, &self.versions) {
+            (Some(data), None, None) => Ok(Change::Edit(field("data", data)?)),
+            (None, Some(directories), None) => {
+                let directories = field("directories", directories)?;
+                Ok(Change::Files(Files::Directories(directories)))
+            }
+            (None, None, Some(versions)) => {
+                let versions: BTreeMap<String, String> = field("versions", versions)?;
+                let named = versions.into_iter().map(|(module, version)| {
+                    let name = ModuleName::parse(&module).map_err(|error| Chain(&error).to_string())?;
+                    Ok((name, version))
+                });
+                Ok(Change::Files(Files::Versions(named.collect::<Result<_, String>>()?)))
+            }
+            _ => Err("one of 'data', 'directories' and 'versions' is to be set".to_owned()),
+        }
+    }
+}
+
+fn field<T: DeserializeOwned>(name: &str, text: &str) -> Result<T, String> {
+    serde_json::from_str(text).map_err(|error| format!("'{name}' cannot be understood: {error}"))
 }
 
 fn reply(plan: Result<(Plan, Arc<Known>), NoPlan>, secrets: &Secrets) -> Reply {
     match plan {
-        // The secrets that the edit brings are not known to the operator.
+        // The secrets that the change brings are not known to the operator.
         Ok((plan, known)) => {
-            let of_edit = Secrets::default();
-            of_edit.learn(known);
-            document(Format::Json, &plan).masked(&of_edit).masked(secrets)
+            let of_change = Secrets::default();
+            of_change.learn(known);
+            document(Format::Json, &plan).masked(&of_change).masked(secrets)
         }
         Err(error @ (NoPlan::Unanswered(_) | NoPlan::Starting | NoPlan::Busy | NoPlan::Late)) => {
             text(StatusCode::SERVICE_UNAVAILABLE, format!("{error}\n"))
         }
+        Err(error @ NoPlan::Unread(_)) => text(StatusCode::BAD_REQUEST, format!("{error}\n")).masked(secrets),
         Err(error @ NoPlan::Failed(_)) => text(StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")).masked(secrets),
     }
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::fields::Field;
 
-/// The plan of an edit.
+/// The plan of a change.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Plan {
@@ -16,18 +16,21 @@ pub struct Plan {
     pub global: Vec<Field>,
     /// The global hooks that would run.
     pub hooks: Vec<HookPlan>,
-    /// Keys of the ConfigMap that would not be applied, each with the reason.
+    /// Keys of the ConfigMap that would not be applied, and modules whose files would not be used, each with the reason.
     pub refused: Vec<Refused>,
     /// Releases whose removal would wait for a person, each with the reason.
     pub held: Vec<Refused>,
     /// Work that had not come to its end when the plan was made. More may follow from it than the plan says.
     pub unfinished: Vec<String>,
+    /// Differences of the change that the plan leaves out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<String>,
 }
 
 /// A thing that would not be done, and the reason.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Refused {
-    /// The key of the ConfigMap, or the release.
+    /// The key of the ConfigMap, the module or the release.
     pub name: String,
     pub reason: String,
 }
@@ -41,6 +44,9 @@ pub struct ModulePlan {
     pub act: Act,
     /// The source of the decision that the module is on or off, and the source's reason.
     pub because: String,
+    /// Its new files, in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub files: Option<String>,
     /// The changes of its values, as the release gets them.
     pub values: Vec<Field>,
     /// The hooks that would run.
@@ -176,12 +182,12 @@ pub enum ObjectAct {
     Leave,
     /// The API server refuses it.
     Refused,
-    /// Its kind is not served yet: a CRD of the same edit may bring it.
+    /// Its kind is not served yet: a CRD of the same change may bring it.
     Unserved,
 }
 
 impl Plan {
-    /// Whether the edit would change anything, or leave something undone.
+    /// Whether the change has no effect, and leaves nothing undone.
     pub fn is_empty(&self) -> bool {
         let Self {
             modules,
@@ -190,6 +196,7 @@ impl Plan {
             refused,
             held,
             unfinished,
+            left_out,
         } = self;
         modules.is_empty()
             && global.is_empty()
@@ -197,5 +204,6 @@ impl Plan {
             && refused.is_empty()
             && held.is_empty()
             && unfinished.is_empty()
+            && left_out.is_empty()
     }
 }

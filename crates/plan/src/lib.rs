@@ -1,12 +1,13 @@
-//! Plans: what an edit of the ConfigMap would do, before it is made.
+//! Plans: what a change of the ConfigMap or of modules would do, before it is made.
 //!
-//! A copy of the core goes through the edit, so that a plan and the deed follow from the same decisions. Helm renders each release that
+//! A copy of the core goes through the change, so that a plan and the deed follow from the same decisions. Helm renders each release that
 //! would be touched, and the API server is asked by dry runs. Must never change anything, neither in the cluster nor in the operator.
 //!
 //! ```text
 //!   answers (debug socket) --> planner --> preview (the core)      which modules, in which order, with which values
 //!                                   |  ----> hooks, scripts            those jobs that only ask
 //!                                   |  ----> foresight (releases)      which objects
+//!                                   |  ----> files that are not in use
 //!                                   v
 //!                                document --> text
 //! ```
@@ -17,9 +18,12 @@
 
 pub mod answers;
 pub mod command;
+mod course;
 pub mod document;
 pub mod fields;
+mod moment;
 mod objects;
 pub mod planner;
 mod revisions;
 pub mod text;
+pub mod world;

@@ -1,33 +1,30 @@
-//! The planner: lets a copy of the core go through an edit, asks for what the copy has to know, and writes the document.
+//! The planner: lets a copy of the core go through a change, asks for what the copy has to know, and writes the document.
 //!
 //! One plan is made at a time, and the jobs of the operator go on meanwhile. Must never start a job that changes anything.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use addon_core::failure::Failure;
-use addon_core::operator::Operator;
-use addon_core::operator::effect::{HookRun, Job};
+use addon_core::operator::effect::Job;
 use addon_core::operator::event::{Event, Finished, HookRan};
-use addon_core::operator::preview::{Preview, PreviewQuery, Release, RunningQuery, Step};
-use addon_core::operator::query::{HeldRemoval, ModuleReport, ModulesQuery, Secrets, StatusQuery, ValuesQuery};
+use addon_core::operator::preview::{Preview, PreviewQuery, RunningQuery};
+use addon_core::operator::query::StatusQuery;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use listeners::{Loop, Unanswered, ask};
 use masking::secret::known::Known;
-use names::{HookId, ModuleName, Owner};
-use releases::sync::foresight::{Change, Foreseen};
-use serde_json::Value;
 use thiserror::Error;
 use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::document::{Act, HookPlan, ModulePlan, Plan, Refused, ValuesOf};
-use crate::fields::{self, Field, Shown};
+use crate::course::{Course, OfModule, Patches};
+use crate::document::{Act, HookPlan, ModulePlan, Plan, Refused};
+use crate::moment::Moment;
 use crate::objects;
+use crate::world::{Files, NewFiles, World};
 
 /// The longest wait for running jobs. A plan that is made beside them says so.
 const QUIET_WITHIN: Duration = Duration::from_secs(10);
@@ -37,42 +34,21 @@ const LONGEST: Duration = Duration::from_mins(4);
 /// The number of releases that are foreseen at the same time: each renders a chart.
 const AT_ONCE: usize = 2;
 
-/// The outer world of a plan: jobs that only ask, and the foresight of releases.
-pub trait World: Send + Sync {
-    /// Does a job that changes nothing.
-    fn ask(&self, job: Job) -> BoxFuture<'_, Finished>;
-    /// Tries a hook that allows it.
-    fn try_out(&self, run: HookRun) -> BoxFuture<'_, Result<Tried, Failure>>;
-    /// Foresees a release.
-    fn foresee<'a>(&'a self, release: &'a Release) -> BoxFuture<'a, Result<Foreseen, Failure>>;
-    /// Foresees the removal of a release.
-    fn foresee_removal<'a>(&'a self, release: &'a str) -> BoxFuture<'a, Result<Vec<Change>, Failure>>;
+/// The change whose effects a plan shows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Change {
+    /// The ConfigMap would have these keys.
+    Edit(BTreeMap<String, String>),
+    /// Modules would have other files.
+    Files(Files),
 }
-
-/// The answer of a hook that was tried.
-#[derive(Debug, Default)]
-pub struct Tried {
-    /// The outcome for the core.
-    pub ran: HookRan,
-    /// The patches of objects that it asks for, a line each.
-    pub patches: Vec<String>,
-}
-
-/// The patches of objects that tried hooks ask for.
-type Patches = BTreeMap<HookId, Vec<String>>;
 
 /// Makes plans, one at a time.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct Planner {
     doors: Loop,
     world: Arc<dyn World>,
     turn: Arc<Mutex<()>>,
-}
-
-impl fmt::Debug for Planner {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Planner").finish_non_exhaustive()
-    }
 }
 
 /// Why there is no plan.
@@ -84,6 +60,9 @@ pub enum NoPlan {
     /// A job that the plan needs failed.
     #[error("the plan cannot be made: {0}")]
     Failed(Failure),
+    /// The files of the change cannot be read.
+    #[error("{0}")]
+    Unread(String),
     /// Another plan is being made.
     #[error("another plan is being made: try again when it is there")]
     Busy,
@@ -105,36 +84,54 @@ impl Planner {
         }
     }
 
-    /// The plan of an edit after which the ConfigMap has these keys, and the secrets that the edit brings. The plan may hold these.
-    pub async fn edit(&self, data: BTreeMap<String, String>) -> Result<(Plan, Arc<Known>), NoPlan> {
+    /// The plan of a change, and the secrets that the change brings. The plan may hold these.
+    pub async fn plan(&self, change: Change) -> Result<(Plan, Arc<Known>), NoPlan> {
         let Ok(_turn) = self.turn.try_lock() else {
             return Err(NoPlan::Busy);
         };
-        timeout(LONGEST, self.made(data)).await.map_err(|_| NoPlan::Late)?
+        timeout(LONGEST, self.made(change)).await.map_err(|_| NoPlan::Late)?
     }
 
-    async fn made(&self, data: BTreeMap<String, String>) -> Result<(Plan, Arc<Known>), NoPlan> {
+    async fn made(&self, change: Change) -> Result<(Plan, Arc<Known>), NoPlan> {
+        let mut files = match &change {
+            Change::Edit(_) => NewFiles::default(),
+            Change::Files(wanted) => self.world.read(wanted).await.map_err(NoPlan::Unread)?,
+        };
         let mut preview = self.preview().await?;
         let before = Moment::of(Box::new(preview.copy().clone()));
-        preview.edit(data);
-        let mut patches = Patches::new();
-        while let Some(job) = preview.go_on().map_err(NoPlan::Failed)? {
-            let finished = match job {
-                Job::RunHook(run, ticket) => {
-                    let hook = run.hook.clone();
-                    let tried = self.world.try_out(run).await;
-                    patches.extend(tried.iter().map(|tried| (hook.clone(), tried.patches.clone())));
-                    Finished::HookRan(ticket, tried.map(|tried| tried.ran))
-                }
-                job => self.world.ask(job).await,
-            };
-            preview.take(Event::JobFinished(finished));
+        if let Change::Edit(data) = change {
+            preview.edit(data);
         }
-        let unfinished = preview.unfinished();
-        let (copy, steps, secrets) = preview.end();
-        let mut plan = self.written(&before, &Moment::of(copy), &steps, &patches).await?;
-        plan.unfinished = unfinished;
-        Ok((plan, secrets))
+        files.events.drain(..).for_each(|event| preview.take(event));
+        let world = files.world.clone().unwrap_or_else(|| Arc::clone(&self.world));
+        let patches = go(&*world, &mut preview).await?;
+
+        let passed = preview.end();
+        let mut plan = Plan {
+            unfinished: passed.unfinished,
+            ..Plan::default()
+        };
+        let mut course = Course::default();
+        for step in &passed.steps {
+            course.note(step, &mut plan.hooks, &patches);
+        }
+        for release in &files.gone {
+            course.at(release).is_removed = true;
+        }
+        let refused = passed.refused.into_iter().map(|(module, failure)| Refused {
+            name: module.to_string(),
+            reason: failure.to_string(),
+        });
+        plan.refused = std::mem::take(&mut files.refused).into_iter().chain(refused).collect();
+        let after = Moment::of(passed.copy);
+        let writer = Writer {
+            world: &*world,
+            files: &files,
+            before: &before,
+            after: &after,
+        };
+        writer.write(&mut plan, course).await?;
+        Ok((plan, passed.secrets))
     }
 
     /// A copy of the core, made at a quiet moment if one comes soon.
@@ -148,42 +145,59 @@ impl Planner {
         }
         Ok(ask(&self.doors, PreviewQuery).await?)
     }
+}
 
-    async fn written(
-        &self,
-        before: &Moment,
-        after: &Moment,
-        steps: &[Step],
-        patches: &Patches,
-    ) -> Result<Plan, NoPlan> {
-        let mut plan = Plan {
-            global: changes(&before.section(None), &after.section(None)),
-            refused: refused(&before.problems, &after.problems),
-            held: held(&before.held, &after.held),
-            ..Plan::default()
+/// Lets the preview go to its end. Returns the patches of the hooks that were tried.
+async fn go(world: &dyn World, preview: &mut Preview) -> Result<Patches, NoPlan> {
+    let mut patches = Patches::new();
+    while let Some(job) = preview.go_on().map_err(NoPlan::Failed)? {
+        let finished = match job {
+            Job::RunHook(run, ticket) => {
+                let hook = run.hook.clone();
+                let ran = world.try_out(run).await.map(|tried| match tried {
+                    Some(tried) => {
+                        patches.insert(hook, tried.patches);
+                        tried.ran
+                    }
+                    None => HookRan::default(),
+                });
+                Finished::HookRan(ticket, ran)
+            }
+            job => world.ask(job).await,
         };
-        let mut course = Course::default();
-        for step in steps {
-            course.note(step, &mut plan.hooks, patches);
-        }
+        preview.take(Event::JobFinished(finished));
+    }
+    Ok(patches)
+}
+
+/// Writes the document of a plan.
+struct Writer<'a> {
+    world: &'a dyn World,
+    files: &'a NewFiles,
+    before: &'a Moment,
+    after: &'a Moment,
+}
+
+impl Writer<'_> {
+    async fn write(&self, plan: &mut Plan, mut course: Course) -> Result<(), NoPlan> {
+        let (before, after) = (self.before, self.after);
         for name in after.waiting(before) {
             course.at(&name);
         }
-        let of = |name: &String| self.module(name.clone(), &course.of[name], before, after).boxed();
+        plan.global = after.changed_values(before, None);
+        plan.refused.extend(after.refused(before));
+        plan.held = after.held(before);
+        plan.left_out.clone_from(&self.files.left_out);
+        let of = |name: &String| self.module(name.clone(), &course.of[name]).boxed();
         let planned: Vec<BoxFuture<'_, _>> = course.order.iter().map(of).collect();
         plan.modules = stream::iter(planned).buffered(AT_ONCE).try_collect().await?;
-        Ok(plan)
+        Ok(())
     }
 
-    async fn module(
-        &self,
-        name: String,
-        course: &OfModule,
-        before: &Moment,
-        after: &Moment,
-    ) -> Result<ModulePlan, NoPlan> {
-        let (was, is) = (before.modules.get(&name), after.modules.get(&name));
+    async fn module(&self, name: String, course: &OfModule) -> Result<ModulePlan, NoPlan> {
+        let (was, is) = (self.before.modules.get(&name), self.after.modules.get(&name));
         let mut plan = ModulePlan {
+            files: self.files.told.get(&name).cloned(),
             name,
             act: Act::Wait,
             because: is.map(|report| report.enabled_by.clone()).unwrap_or_default(),
@@ -193,139 +207,24 @@ impl Planner {
             waits_for: is.map(|report| report.waits_for.clone()).unwrap_or_default(),
             error: is.and_then(|report| report.error.clone()),
         };
-        if let Some(release) = &course.release {
+        if course.is_removed {
+            plan.act = Act::Remove;
+            if self.files.gone.contains(&plan.name) {
+                "its directory is gone".clone_into(&mut plan.because);
+            }
+            let gone = self.world.foresee_removal(&plan.name).await.map_err(NoPlan::Failed)?;
+            plan.release = Some(objects::removal(gone));
+        } else if let Some(release) = &course.release {
             if was.is_some_and(|report| report.enabled) {
                 plan.act = Act::Run;
             } else {
                 plan.act = Act::SwitchOn;
                 plan.hooks.iter_mut().for_each(HookPlan::has_not_run);
             }
-            let owner = Some(&release.module);
-            plan.values = changes(&before.section(owner), &after.section(owner));
+            plan.values = self.after.changed_values(self.before, Some(&release.module));
             let foreseen = self.world.foresee(release).await.map_err(NoPlan::Failed)?;
             plan.release = Some(objects::release(foreseen));
-        } else if course.is_removed {
-            plan.act = Act::Remove;
-            let gone = self.world.foresee_removal(&plan.name).await.map_err(NoPlan::Failed)?;
-            plan.release = Some(objects::removal(gone));
         }
         Ok(plan)
     }
-}
-
-/// The state of the operator before the edit, or after it.
-struct Moment {
-    operator: Box<Operator>,
-    modules: BTreeMap<String, ModuleReport>,
-    problems: BTreeMap<String, String>,
-    held: Vec<HeldRemoval>,
-}
-
-impl Moment {
-    fn of(operator: Box<Operator>) -> Self {
-        let status = operator.answer(&StatusQuery);
-        let reports = operator.answer(&ModulesQuery).into_iter();
-        Self {
-            operator,
-            modules: reports.map(|report| (report.name.clone(), report)).collect(),
-            problems: status.config_problems,
-            held: status.held,
-        }
-    }
-
-    /// The effective values of a module, or the global ones; then the same with masked secrets.
-    fn section(&self, module: Option<&ModuleName>) -> [Value; 2] {
-        [Secrets::Shown, Secrets::Masked].map(|secrets| {
-            let query = ValuesQuery {
-                module: module.cloned(),
-                with_global: false,
-                secrets,
-            };
-            self.operator.answer(&query).unwrap_or_default()
-        })
-    }
-
-    /// The modules that wait or fail now, and did not so before.
-    fn waiting(&self, before: &Self) -> Vec<String> {
-        let is_news = |report: &&ModuleReport| {
-            let was = before.modules.get(&report.name);
-            let told = |report: &ModuleReport| (report.enabled, report.waits_for.clone(), report.error.clone());
-            report.enabled && was.map(told) != Some(told(report))
-        };
-        self.modules
-            .values()
-            .filter(is_news)
-            .map(|report| report.name.clone())
-            .collect()
-    }
-}
-
-/// The steps of a preview by module.
-#[derive(Default)]
-struct Course {
-    order: Vec<String>,
-    of: BTreeMap<String, OfModule>,
-}
-
-#[derive(Default)]
-struct OfModule {
-    hooks: Vec<HookPlan>,
-    release: Option<Box<Release>>,
-    is_removed: bool,
-}
-
-impl Course {
-    fn at(&mut self, module: &str) -> &mut OfModule {
-        if !self.of.contains_key(module) {
-            self.order.push(module.to_owned());
-        }
-        self.of.entry(module.to_owned()).or_default()
-    }
-
-    fn note(&mut self, step: &Step, of_all: &mut Vec<HookPlan>, patches: &Patches) {
-        match step {
-            Step::Hook { hook, cause, is_tried } => {
-                let plan = HookPlan {
-                    hook: hook.name.to_string(),
-                    binding: cause.to_string(),
-                    values: if *is_tried { ValuesOf::Try } else { ValuesOf::LastRun },
-                    patches: patches.get(hook).cloned().unwrap_or_default(),
-                };
-                let hooks = match &hook.owner {
-                    Owner::Global => of_all,
-                    Owner::Module(module) => &mut self.at(module.as_str()).hooks,
-                };
-                if !hooks.contains(&plan) {
-                    hooks.push(plan);
-                }
-            }
-            Step::Release(release) => self.at(release.module.as_str()).release = Some(release.clone()),
-            Step::Removal(release) => self.at(release).is_removed = true,
-        }
-    }
-}
-
-fn changes([before, masked_before]: &[Value; 2], [after, masked_after]: &[Value; 2]) -> Vec<Field> {
-    let side = |whole, masked| Shown { whole, masked };
-    fields::changed_between(side(before, masked_before), side(after, masked_after))
-}
-
-/// The problems of the second moment that the first did not have.
-fn refused(before: &BTreeMap<String, String>, after: &BTreeMap<String, String>) -> Vec<Refused> {
-    let news = after.iter().filter(|(key, reason)| before.get(*key) != Some(reason));
-    news.map(|(key, reason)| Refused {
-        name: key.clone(),
-        reason: reason.clone(),
-    })
-    .collect()
-}
-
-/// The removals that are held at the second moment and were not at the first.
-fn held(before: &[HeldRemoval], after: &[HeldRemoval]) -> Vec<Refused> {
-    let is_news = |held: &&HeldRemoval| before.iter().all(|known| known.release != held.release);
-    let tell = |held: &HeldRemoval| Refused {
-        name: held.release.clone(),
-        reason: held.reason.clone(),
-    };
-    after.iter().filter(is_news).map(tell).collect()
 }

@@ -29,6 +29,9 @@ pub fn text(plan: &Plan, paint: Paint) -> String {
     }
     list(&mut text, "not applied", &plan.refused, paint);
     list(&mut text, "held until a person confirms", &plan.held, paint);
+    for left_out in &plan.left_out {
+        let _ = writeln!(text, "left out of this plan: {left_out}\n");
+    }
     if !plan.unfinished.is_empty() {
         let unfinished = plan.unfinished.join(", ");
         let _ = writeln!(
@@ -92,6 +95,9 @@ fn of_module(number: usize, module: &ModulePlan, paint: Paint) -> String {
         let _ = write!(text, " ({})", module.because);
     }
     text.push('\n');
+    if let Some(files) = &module.files {
+        let _ = writeln!(text, "   files    {files}");
+    }
     fields(&mut text, "values", &module.values, paint);
     hooks(&mut text, &module.hooks);
     if !module.waits_for.is_empty() {
@@ -249,7 +255,8 @@ fn list(text: &mut String, title: &str, entries: &[Refused], paint: Paint) {
     }
     let _ = writeln!(text, "{}", paint.paint(Tone::Bad, title));
     for entry in entries {
-        let _ = writeln!(text, "   {}: {}", entry.name, entry.reason);
+        let reason = entry.reason.replace('\n', "\n      ");
+        let _ = writeln!(text, "   {}: {reason}", entry.name);
     }
     text.push('\n');
 }

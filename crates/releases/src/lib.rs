@@ -42,12 +42,12 @@ use jobs::Ground;
 use self::drift::lookout::Lookout;
 use self::sync::holds::Holds;
 
-/// The tools of the jobs on releases.
-#[derive(Debug)]
+/// The tools of the jobs on releases. Clones share them.
+#[derive(Debug, Clone)]
 pub struct Tools {
     /// The ground of all jobs.
     pub ground: Arc<Ground>,
-    pub helm: Helm,
+    pub helm: Arc<Helm>,
     pub lookout: Lookout,
     /// The releases that jobs work on right now.
     pub holds: Holds,

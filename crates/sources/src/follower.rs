@@ -5,6 +5,7 @@
 
 mod asking;
 mod history;
+mod planned;
 mod versions;
 
 use std::sync::Arc;
@@ -24,6 +25,7 @@ use tokio::time::{Instant, sleep_until};
 use super::install::{Inputs, Taker};
 use super::record::Record;
 use super::shown::Shown;
+use crate::requests::ReadVersion;
 
 /// The interval of checks whether time or an edit has changed the choice.
 const BEAT: Duration = Duration::from_secs(1);
@@ -37,6 +39,8 @@ pub(super) enum Word {
     Judged(Edition, FilesVerdict),
     /// A person wants the registry to be asked at once. Answered when a round of questions has ended.
     Check(oneshot::Sender<bool>),
+    /// A plan needs the files of a version, which is a tag or a digest.
+    Read(String, oneshot::Sender<ReadVersion>),
 }
 
 /// The follower of one source.
@@ -192,6 +196,10 @@ impl Follower {
                 self.waiting.push(done);
                 self.unfit = None;
                 self.following.hasten();
+            }
+            Word::Read(version, reply) => {
+                // The plan may have come to its end.
+                let _ = reply.send(self.read_version(&version).await);
             }
             Word::Judged(edition, _) if Some(edition) != self.edition => {}
             Word::Judged(_, FilesVerdict::Good) => {

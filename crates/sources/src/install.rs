@@ -12,10 +12,9 @@ use addon_core::module::{Edition, Origin};
 use addon_core::operator::event::Event;
 use channel_core::reference::ImageDigest;
 use channel_core::source::ModuleSource;
-use disk::{FoundModule, Layer, Problem};
+use disk::{Found, FoundModule, Layer, Problem};
 use inquiry::Inquiry;
-use intake::{Desk, Unfit};
-use jobs::catalogue::ModuleFiles;
+use intake::{Desk, Prepared, Unfit};
 use kube_access::Cluster;
 use names::ModuleName;
 use package::pack;
@@ -81,6 +80,15 @@ pub(super) struct Inputs {
     layers: Vec<Layer>,
 }
 
+impl Inputs {
+    /// The same files with the variables of the source.
+    fn give(&self, mut prepared: Prepared) -> Prepared {
+        let variables = self.env.iter().map(|(name, value)| (name.into(), value.into()));
+        prepared.files.env = variables.collect();
+        prepared
+    }
+}
+
 impl Taker {
     fn cluster(&self) -> &Cluster {
         &self.desk.ground.cluster
@@ -138,34 +146,31 @@ impl Taker {
         found
     }
 
-    /// Checks a version: `module lint`, a rendering with the present values, and the schemas with the present section.
-    pub(super) async fn check(&self, inputs: &Inputs, place: PathBuf) -> Result<Vec<String>, TakeError> {
+    /// The files of a version with these inputs, unchecked.
+    pub(super) async fn prepare(&self, inputs: &Inputs, place: PathBuf) -> Prepared {
         let module = self.read(inputs, place).await;
+        let found = self.around().await;
+        let prepared = Prepared::unchecked(module, found.flags.get(&self.module).copied());
+        inputs.give(prepared)
+    }
+
+    /// The files of a version with these inputs, checked.
+    pub(super) async fn check(&self, inputs: &Inputs, place: PathBuf) -> Result<Prepared, TakeError> {
+        let module = self.read(inputs, place).await;
+        let found = self.around().await;
+        let checked = self.desk.checked(&found, module).await;
+        Ok(inputs.give(checked.map_err(|_| TakeError::Loop)??))
+    }
+
+    /// The modules directories, which hold the flags of all modules.
+    async fn around(&self) -> Found {
         let layout = self.desk.layout.clone();
-        let found = blocking::run(move || disk::read(&layout)).await;
-        let warnings = self.desk.judge(&found, &module).await?;
-        let section = self.desk.section(&self.module).await.map_err(|_| TakeError::Loop)?;
-        let described = intake::described(module, None);
-        blocking::run(move || intake::fits(&described, section.as_ref())).await?;
-        Ok(warnings)
+        blocking::run(move || disk::read(&layout)).await
     }
 
     /// Hands the files of a version to the core.
-    pub(super) async fn hand_over(
-        &self,
-        inputs: &Inputs,
-        place: PathBuf,
-        has_former: bool,
-    ) -> Result<Edition, TakeError> {
-        let found = self.read(inputs, place).await;
-        let env = inputs.env.iter().map(|(name, value)| (name.into(), value.into()));
-        let files = ModuleFiles {
-            env: env.collect(),
-            ..ModuleFiles::of(&found)
-        };
-        let layout = self.desk.layout.clone();
-        let flags = blocking::run(move || disk::read(&layout).flags).await;
-        let module = intake::described(found, flags.get(&self.module).copied());
+    pub(super) fn hand_over(&self, prepared: Prepared, has_former: bool) -> Result<Edition, TakeError> {
+        let Prepared { module, files, .. } = prepared;
         let edition = self.desk.editions.keep(&self.module, files);
         let event = Event::ModuleRead(edition, Origin::Source { has_former }, Box::new(module));
         self.desk.doors.post(event).map_err(|_| TakeError::Loop)?;

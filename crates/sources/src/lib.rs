@@ -313,6 +313,12 @@ impl Offices {
                 // A follower ends only with its source.
                 let _ = followed.words.send(Word::Check(reply));
             }
+            Wish::Read(module, version, reply) => {
+                // Without a source the reply is dropped, which tells the asker so.
+                if let Some(followed) = self.followed.get(&module) {
+                    let _ = followed.words.send(Word::Read(version, reply));
+                }
+            }
         }
     }
 }

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use addon_core::module::Origin;
+use intake::Prepared;
 use names::ModuleName;
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
@@ -9,6 +11,8 @@ use tokio::time::timeout;
 
 /// How long a client waits for reports.
 const REPORTS: Duration = Duration::from_secs(5);
+/// How long a plan waits for the files of a version.
+const VERSION: Duration = Duration::from_mins(2);
 
 /// The reports about sources: the module's name, the text for people, and the document for programs.
 pub type Reports = Vec<(String, String, Value)>;
@@ -20,7 +24,12 @@ pub enum Wish {
     Report(oneshot::Sender<Reports>),
     /// A round of questions to the registry of this module. The answer is false if the module has no source.
     Check(ModuleName, oneshot::Sender<bool>),
+    /// The files of a version of this module, for a plan.
+    Read(ModuleName, String, oneshot::Sender<ReadVersion>),
 }
+
+/// A version that was read for a plan, with its origin; or the reason why it cannot be used.
+pub type ReadVersion = Result<(Prepared, Origin), String>;
 
 /// The way to the part that follows the sources.
 #[derive(Debug)]
@@ -42,5 +51,23 @@ impl Sources {
     /// Asks the registry of a module at once. Returns whether the part can be reached.
     pub fn check(&self, module: &ModuleName, reply: oneshot::Sender<bool>) -> bool {
         self.0.send(Wish::Check(module.clone(), reply)).is_ok()
+    }
+
+    /// Reads a version of a module, a tag or a digest, without bringing it into use.
+    pub async fn read(&self, module: &ModuleName, version: &str) -> ReadVersion {
+        let (reply, read) = oneshot::channel();
+        let sent = self.0.send(Wish::Read(module.clone(), version.to_owned(), reply));
+        let read = match sent {
+            Ok(()) => timeout(VERSION, read).await,
+            Err(_) => return Err("this replica follows no sources".to_owned()),
+        };
+        match read {
+            Ok(Ok(read)) => read,
+            Ok(Err(_)) => Err(format!("module '{module}' has no source")),
+            Err(_) => Err(format!(
+                "version {version} was not there within {} s",
+                VERSION.as_secs()
+            )),
+        }
     }
 }

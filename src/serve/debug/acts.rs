@@ -52,7 +52,7 @@ pub(super) async fn record(Permitted(debug): Permitted, Form(wish): Form<Wish>) 
 
 /// Changes nothing, but works for a while.
 pub(super) async fn plan(Permitted(debug): Permitted, Form(wish): Form<Wanted>) -> Response {
-    plan::answers::edit(debug.planner.get(), wish, &debug.secrets).await
+    plan::answers::plan(debug.planner.get(), &wish, &debug.secrets).await
 }
 
 pub(super) async fn confirm_removals(Permitted(debug): Permitted, Form(form): Form<Confirmation>) -> Response {

@@ -324,7 +324,8 @@ fn entries(dir: &Path) -> Vec<PathBuf> {
     entries
 }
 
-fn copy(from: &Path, to: &Path) {
+/// Copies a directory with all that is in it.
+pub(crate) fn copy(from: &Path, to: &Path) {
     if fs::symlink_metadata(from).unwrap().is_dir() {
         fs::create_dir(to).unwrap();
         for entry in entries(from) {

@@ -7,7 +7,7 @@
 //! A hook whose configuration allows it is tried. Any other hook gives no patches, so that its last patches stay: its values are as of
 //! its last run.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use clock::Now;
@@ -48,6 +48,8 @@ impl Query for PreviewQuery {
             jobs: 0,
             steps: Vec::new(),
             secrets: Arc::default(),
+            refused: Vec::new(),
+            known: survey.of.bindings.iter().map(|(hook, _)| hook.clone()).collect(),
         }
     }
 }
@@ -76,6 +78,25 @@ pub struct Preview {
     steps: Vec<Step>,
     /// The secrets that came into the values on the way.
     secrets: Arc<Known>,
+    /// The modules whose new files were refused, each with the reason.
+    refused: Vec<(ModuleName, Failure)>,
+    /// The hooks that the operator has.
+    known: BTreeSet<HookId>,
+}
+
+/// The end of a preview.
+#[derive(Debug)]
+pub struct Passed {
+    /// The copy in the state to which the events have brought it.
+    pub copy: Box<Operator>,
+    /// All acts on the way.
+    pub steps: Vec<Step>,
+    /// The secrets that came into the values.
+    pub secrets: Arc<Known>,
+    /// The modules whose new files were refused, each with the reason.
+    pub refused: Vec<(ModuleName, Failure)>,
+    /// The work that has not come to its end: jobs whose outcome never reaches the copy, and a converge that waits for them.
+    pub unfinished: Vec<String>,
 }
 
 /// An act of the operator that changes the world, in the order in which it begins.
@@ -87,9 +108,8 @@ pub enum Step {
         hook: HookId,
         /// The kind of the binding.
         cause: Cause,
-        /// Whether the hook is tried, because its configuration allows it. The values that another hook gives are as of its
-        /// last run.
-        is_tried: bool,
+        /// Whether the operator has the hook already. The values of one that it does not have are not known.
+        is_known: bool,
     },
     /// A release is brought to the state of its values.
     Release(Box<Release>),
@@ -122,19 +142,19 @@ impl Preview {
         &self.copy
     }
 
-    /// The end: the copy in the state to which the events have brought it, all acts on the way, and the secrets that came into
-    /// the values.
-    pub fn end(self) -> (Box<Operator>, Vec<Step>, Arc<Known>) {
-        (self.copy, self.steps, self.secrets)
-    }
-
-    /// The work that has not come to its end: jobs whose outcome never reaches the copy, and a converge that waits for them.
-    pub fn unfinished(&self) -> Vec<String> {
+    /// Ends the preview.
+    pub fn end(self) -> Passed {
         let mut unfinished = self.copy.jobs.subjects();
         if self.copy.answer(&StatusQuery).converge_tasks > 0 {
             unfinished.push("the converge".to_owned());
         }
-        unfinished
+        Passed {
+            copy: self.copy,
+            steps: self.steps,
+            secrets: self.secrets,
+            refused: self.refused,
+            unfinished,
+        }
     }
 
     /// Lets a person edit the ConfigMap: it has these keys from now on.
@@ -165,6 +185,7 @@ impl Preview {
                 Effect::StartJob(job) => self.start(job)?,
                 Effect::GiveUp(failure) => return Err(failure),
                 Effect::Tell(Notice::SecretsChanged(known)) => self.secrets = known,
+                Effect::Tell(Notice::FilesRefused { module, failure }) => self.refused.push((module, failure)),
                 // A cancelled job ends by the outcome that it has got already.
                 Effect::CancelJob(_)
                 | Effect::Tell(_)
@@ -198,7 +219,7 @@ impl Preview {
                 self.steps.push(Step::Hook {
                     hook: run.hook.clone(),
                     cause: run.labels.cause,
-                    is_tried,
+                    is_known: self.known.contains(&run.hook),
                 });
                 if is_tried {
                     return Err(Box::new(Job::RunHook(run, ticket)));

@@ -74,8 +74,9 @@ impl Follower {
             return Ok(false);
         };
         let inputs = self.taker.inputs(&self.source).await?;
+        let prepared = self.taker.prepare(&inputs, place).await;
         let has_former = self.record.has_former();
-        self.edition = Some(self.taker.hand_over(&inputs, place, has_former).await?);
+        self.edition = Some(self.taker.hand_over(prepared, has_former)?);
         self.inputs = inputs;
         Ok(true)
     }

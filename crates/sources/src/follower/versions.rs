@@ -55,7 +55,7 @@ impl Follower {
         let inquiry = self.inquiry().map_err(|trouble| TakeError::Registry(trouble.text))?;
         let place = self.taker.fetch(&inquiry, &target.digest).await?;
         let inputs = self.taker.inputs(&self.source).await?;
-        self.taker.check(&inputs, place.clone()).await?;
+        let checked = self.taker.check(&inputs, place).await?;
         let before = self.record.clone();
         self.record.repository = Some(self.source.repository.clone());
         self.record.take(target.clone());
@@ -65,7 +65,7 @@ impl Follower {
             return Err(TakeError::NotWritten);
         }
         let has_former = self.record.has_former();
-        self.edition = Some(self.taker.hand_over(&inputs, place, has_former).await?);
+        self.edition = Some(self.taker.hand_over(checked, has_former)?);
         self.inputs = inputs;
         Ok(())
     }
@@ -103,8 +103,8 @@ impl Follower {
         let Some(place) = self.taker.kept(&running.digest).await? else {
             return Ok(());
         };
-        self.taker.check(&inputs, place.clone()).await?;
-        self.edition = Some(self.taker.hand_over(&inputs, place, false).await?);
+        let checked = self.taker.check(&inputs, place).await?;
+        self.edition = Some(self.taker.hand_over(checked, false)?);
         self.inputs = inputs;
         info!(
             module = self.name(),

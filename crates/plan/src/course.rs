@@ -1,0 +1,63 @@
+//! The steps of a preview by module, in the order in which they begin.
+
+use std::collections::BTreeMap;
+
+use addon_core::operator::preview::{Release, Step};
+use names::{HookId, Owner};
+
+use crate::document::{HookPlan, ValuesOf};
+
+/// The patches of objects that tried hooks ask for, a line each. A hook that was not tried has no entry.
+pub(crate) type Patches = BTreeMap<HookId, Vec<String>>;
+
+/// The steps of a preview by module.
+#[derive(Default)]
+pub(crate) struct Course {
+    pub(crate) order: Vec<String>,
+    pub(crate) of: BTreeMap<String, OfModule>,
+}
+
+/// The steps of one module.
+#[derive(Default)]
+pub(crate) struct OfModule {
+    pub(crate) hooks: Vec<HookPlan>,
+    pub(crate) release: Option<Box<Release>>,
+    pub(crate) is_removed: bool,
+}
+
+impl Course {
+    /// The steps of a module, which come after all noted so far if it has none yet.
+    pub(crate) fn at(&mut self, module: &str) -> &mut OfModule {
+        if !self.of.contains_key(module) {
+            self.order.push(module.to_owned());
+        }
+        self.of.entry(module.to_owned()).or_default()
+    }
+
+    /// Notes a step. The runs of global hooks are added to `of_all`.
+    pub(crate) fn note(&mut self, step: &Step, of_all: &mut Vec<HookPlan>, patches: &Patches) {
+        match step {
+            Step::Hook { hook, cause, is_known } => {
+                let (tried, last) = (
+                    patches.get(hook),
+                    if *is_known { ValuesOf::LastRun } else { ValuesOf::NoRun },
+                );
+                let plan = HookPlan {
+                    hook: hook.name.to_string(),
+                    binding: cause.to_string(),
+                    values: tried.map_or(last, |_| ValuesOf::Try),
+                    patches: tried.cloned().unwrap_or_default(),
+                };
+                let hooks = match &hook.owner {
+                    Owner::Global => of_all,
+                    Owner::Module(module) => &mut self.at(module.as_str()).hooks,
+                };
+                if !hooks.contains(&plan) {
+                    hooks.push(plan);
+                }
+            }
+            Step::Release(release) => self.at(release.module.as_str()).release = Some(release.clone()),
+            Step::Removal(release) => self.at(release).is_removed = true,
+        }
+    }
+}
