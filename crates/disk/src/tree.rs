@@ -48,6 +48,8 @@ fn names(dir: &Path) -> io::Result<Vec<std::ffi::OsString>> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::Permissions;
+
     use super::*;
 
     fn tree(at: &Path) {
@@ -63,7 +65,7 @@ mod tests {
             |at| fs::write(at.join("hooks/one.sh"), "two").unwrap(),
             |at| fs::write(at.join("hooks/two.sh"), "").unwrap(),
             |at| fs::remove_file(at.join("hooks/one.sh")).unwrap(),
-            |at| fs::set_permissions(at.join("hooks/one.sh"), PermissionsExt::from_mode(0o755)).unwrap(),
+            |at| fs::set_permissions(at.join("hooks/one.sh"), Permissions::from_mode(0o755)).unwrap(),
             |at| {
                 fs::remove_file(at.join("hooks/link")).unwrap();
                 std::os::unix::fs::symlink("two.sh", at.join("hooks/link")).unwrap();

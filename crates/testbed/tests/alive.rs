@@ -29,7 +29,7 @@ fn pods_become_ready_jobs_end_and_nothing_is_left() {
         .unwrap();
     let name = namespace.name().to_owned();
     drop(namespace);
-    wait_until(Duration::from_secs(60), "the namespace to be gone", || {
+    wait_until(Duration::from_mins(1), "the namespace to be gone", || {
         match plane.kubectl(["get", "namespace", &name, "--output=jsonpath={.status.phase}"]) {
             Ok(phase) => Err(phase),
             Err(error) if error.to_string().contains("NotFound") => Ok(Some(())),
