@@ -66,13 +66,18 @@ impl Lookout {
 
     /// The fields of a release that are left to other writers, each in a sentence that begins with the object.
     pub fn left(&self, release: &str) -> Vec<String> {
-        let quarrels = self.0.quarrels();
-        let lost = quarrels
-            .iter()
-            .filter(|((of, _, _), quarrel)| of == release && quarrel.is_lost());
-        let told = lost.map(|((_, object, field), Quarrel { by, .. })| {
-            let of = self.0.titled(object);
-            let by = if by.is_empty() { "another writer" } else { by };
+        let lost: Vec<(ObjectKey, String, String)> = {
+            let quarrels = self.0.quarrels();
+            let lost = quarrels
+                .iter()
+                .filter(|((of, _, _), quarrel)| of == release && quarrel.is_lost());
+            lost.map(|((_, object, field), quarrel)| (object.clone(), field.clone(), quarrel.by.clone()))
+                .collect()
+        };
+        // Titles need the lock of the releases, and other parts take that one first.
+        let told = lost.into_iter().map(|(object, field, by)| {
+            let of = self.0.titled(&object);
+            let by = if by.is_empty() { "another writer" } else { &by };
             format!("{of}: {field} is left to {by}, until the operator starts again")
         });
         told.collect()
