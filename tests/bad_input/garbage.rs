@@ -46,7 +46,7 @@ const SCRIPTS: &[(&str, &str)] = &[
 /// Broken modules, each with the body of a `beforeHelm` hook.
 const HOOKS: &[(&str, &str)] = &[
     ("line", "head -c 9000000 /dev/zero | tr '\\0' x"),
-    ("lines", "yes 'a line of a hook that says far too much' | head -n 20000"),
+    ("lines", "yes 'a line of a hook that says far too much' | head -n 5000"),
     ("errors", "head -c 9000000 /dev/zero | tr '\\0' x >&2"),
     ("forking", "sleep 1000 & (sleep 1000 & sleep 1000) & echo forked"),
     ("leaving", "setsid sleep 7 & echo left"),
