@@ -66,7 +66,7 @@ demo: ## watch the operator at work in a real local control plane; as root also 
 RUST_TEST_THREADS ?= $(shell expr 3 \* $$(nproc) / 2)
 SUITES_AT_ONCE ?= 2
 # A suite is a test target, `units` or `examples`. Suites that take minutes begin first, so that none of them is alone at the end.
-LONG_SUITES := installed cluster bundles bad_input contract crds leadership
+LONG_SUITES := installed cluster bundles bad_input contract crds leadership chart units browser shipped survival death
 TARGETS := .packages[].targets[] | select(.kind == ["test"]).name
 SUITES = $(LONG_SUITES) $(filter-out $(LONG_SUITES),units $(sort $(shell cargo metadata --no-deps --format-version=1 --locked | \
   jq --raw-output '$(TARGETS)')) examples)
