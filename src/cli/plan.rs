@@ -19,6 +19,7 @@ use package::pack::{self, PackError};
 use package::unpack::{self, Compression, Layer, UnpackError};
 use plan::document::Plan as Document;
 use plan::text::text;
+use settings::Environment;
 use tempfile::TempDir;
 use thiserror::Error;
 
@@ -97,7 +98,7 @@ impl Plan {
             let words = words.into_iter().map(ToOwned::to_owned).chain(flags).collect();
             return typed::run_words(&place, caller, words, input.as_deref());
         }
-        let (field, value, _unpacked) = self.change.field()?;
+        let (field, value, _unpacked) = self.change.field(caller)?;
         let socket = self.target.socket(caller)?;
         let answer = socket.post_patiently("/plan", &[(field, &value)]).map_err(refused)?;
         let plan: Document = serde_json::from_str(&answer).map_err(NoPlan::Answer)?;
@@ -128,7 +129,7 @@ impl Change {
     }
 
     /// The field of the request and its value, and the folder of directories that were unpacked for it.
-    fn field(&self) -> Result<(&'static str, String, Option<TempDir>), CommandError> {
+    fn field(&self, caller: &Caller<'_>) -> Result<(&'static str, String, Option<TempDir>), CommandError> {
         if let Some(file) = &self.filename {
             return Ok(("data", data(file)?, None));
         }
@@ -141,7 +142,7 @@ impl Change {
             return Ok(("versions", serde_json::Value::Object(versions).to_string(), None));
         }
         let (dirs, unpacked) = if self.modules_dir == [Path::new(STDIN)] {
-            let (dirs, folder) = unpacked()?;
+            let (dirs, folder) = unpacked(caller.environment)?;
             (dirs, Some(folder))
         } else {
             let dirs = self.modules_dir.iter().map(|dir| {
@@ -173,8 +174,12 @@ fn packed(dir: &Path) -> Result<String, NoPlan> {
 }
 
 /// The directories that the command outside of the pod has packed.
-fn unpacked() -> Result<(Vec<PathBuf>, TempDir), CommandError> {
-    let folder = tempfile::tempdir().map_err(NoPlan::Folder)?;
+fn unpacked(environment: &Environment) -> Result<(Vec<PathBuf>, TempDir), CommandError> {
+    // The root of a pod may be read only, and this directory is the operator's for such files.
+    let parent = environment.get("ADDON_OPERATOR_TMP_DIR").map(PathBuf::from);
+    let parent = parent.filter(|dir| dir.is_dir()).unwrap_or_else(std::env::temp_dir);
+    let folder = tempfile::Builder::new().prefix("plan-").tempdir_in(parent);
+    let folder = folder.map_err(NoPlan::Folder)?;
     let text = read_stdin().map_err(NoPlan::Folder)?;
     let packed: Vec<String> = serde_json::from_str(&text).map_err(NoPlan::Stream)?;
     let mut dirs = Vec::new();

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use addon_core::operator::query::SourcesQuery;
 use disk::{Found, FoundModule, Layout, tree};
 use listeners::Unanswered;
 use names::ModuleName;
@@ -47,7 +48,11 @@ impl Desk {
             let problems = found.problems.iter().map(|problem| Chain(problem).to_string());
             return Err(NoDifferences::Unreadable(problems.collect()));
         }
+        let sources = listeners::ask(&self.doors, SourcesQuery).await?.unwrap_or_default();
+        // The directory of a module that comes from a registry does not count.
+        found.modules.retain(|module| !sources.contains_key(&module.name));
         let gone = present.modules.iter().map(|module| &module.name);
+        let gone = gone.filter(|name| !sources.contains_key(*name));
         let gone = gone.filter(|name| found.modules.iter().all(|module| module.name != **name));
         let mut differences = Differences {
             gone: gone.cloned().collect(),

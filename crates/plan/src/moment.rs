@@ -30,6 +30,11 @@ impl Moment {
         }
     }
 
+    /// Whether there is a module of this name, and it is on.
+    pub(crate) fn has_on(&self, name: &str) -> bool {
+        self.modules.get(name).is_some_and(|report| report.enabled)
+    }
+
     /// The effective values of a module, or the global ones; then the same with masked secrets.
     fn section(&self, module: Option<&ModuleName>) -> [Value; 2] {
         [Secrets::Shown, Secrets::Masked].map(|secrets| {

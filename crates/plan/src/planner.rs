@@ -115,7 +115,7 @@ impl Planner {
         for step in &passed.steps {
             course.note(step, &mut plan.hooks, &patches);
         }
-        for release in &files.gone {
+        for release in files.gone.iter().filter(|release| before.has_on(release)) {
             course.at(release).is_removed = true;
         }
         let refused = passed.refused.into_iter().map(|(module, failure)| Refused {
@@ -214,13 +214,18 @@ impl Writer<'_> {
             }
             let gone = self.world.foresee_removal(&plan.name).await.map_err(NoPlan::Failed)?;
             plan.release = Some(objects::removal(gone));
-        } else if let Some(release) = &course.release {
+            return Ok(plan);
+        }
+        // A module without a chart has hooks alone.
+        if course.release.is_some() || (!course.hooks.is_empty() && plan.waits_for.is_empty()) {
             if was.is_some_and(|report| report.enabled) {
                 plan.act = Act::Run;
             } else {
                 plan.act = Act::SwitchOn;
                 plan.hooks.iter_mut().for_each(HookPlan::has_not_run);
             }
+        }
+        if let Some(release) = &course.release {
             plan.values = self.after.changed_values(self.before, Some(&release.module));
             let foreseen = self.world.foresee(release).await.map_err(NoPlan::Failed)?;
             plan.release = Some(objects::release(foreseen));
