@@ -74,7 +74,11 @@ fn the_page_tells_the_state_of_modules_without_their_secrets() {
     );
     assert_says(&module, &["&lt;masked&gt;", "&quot;large&quot;", "<td>ConfigMap</td>"]);
     let graph = view(&address, "/graph/victim", &["victim: Ready"]);
-    let state = view(&address, "/operator", &["none runs", "MiB"]);
+    let state = view(
+        &address,
+        "/operator",
+        &["none runs", "MiB", "Last converges", "Operator-Startup"],
+    );
     for html in [overview, module, graph, state] {
         assert!(!html.contains("open-sesame"), "{html}");
     }

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use addon_core::operator::query::{
-    ConfigValuesQuery, FailingTask, HeldBy, HeldRemoval, ModuleReport, ModulesQuery, PatchesQuery, QueueReport,
-    QueuesQuery, Secrets as Wanted, SourcesQuery, Status, StatusQuery, ValuesQuery,
+    ConfigValuesQuery, ConvergesQuery, FailingTask, HeldBy, HeldRemoval, ModuleReport, ModulesQuery, PastConverge,
+    PatchesQuery, QueueReport, QueuesQuery, Secrets as Wanted, SourcesQuery, Status, StatusQuery, ValuesQuery,
 };
 use channel_core::view::{Answerer, ChannelState, View};
 use hooks::answers::snapshots;
@@ -191,6 +191,7 @@ impl Facts {
 
     async fn machinery(self) -> Result<Machinery, Unanswered> {
         let queues = listeners::ask(&self.doors, QueuesQuery).await?;
+        let converges = listeners::ask(&self.doors, ConvergesQuery).await?;
         let (busy, idle): (Vec<_>, Vec<_>) = queues.iter().partition(|queue| !queue.tasks.is_empty());
         let now = Timestamp::now();
         let report = View::of(&self.channel.borrow(), Answerer::Leader, now).text(now);
@@ -203,6 +204,7 @@ impl Facts {
         let machinery = Machinery {
             queues: busy.into_iter().map(queue).collect(),
             idle_queues: idle.len(),
+            converges: converges.into_iter().rev().map(converge).collect(),
             channel: lines(&report),
             memory,
             started: Some(self.started),
@@ -228,6 +230,15 @@ impl Facts {
         let mut document = serde_json::to_value(facts).expect("facts are plain data with text keys");
         self.secrets.mask(&mut document);
         serde_json::from_value(document).expect("masking replaces texts by texts")
+    }
+}
+
+fn converge(past: PastConverge) -> facts::Converge {
+    facts::Converge {
+        reason: past.reason,
+        ended: past.ended.as_second(),
+        took: u64::try_from(past.took.as_millis()).unwrap_or(u64::MAX),
+        failing: past.failing,
     }
 }
 

@@ -227,10 +227,26 @@ pub struct Machinery {
     pub queues: Vec<Queue>,
     /// The number of queues without a task.
     pub idle_queues: usize,
+    /// The last converges, the newest first.
+    pub converges: Vec<Converge>,
     /// The report of `channel status`: a name and a text in each line.
     pub channel: Vec<(String, String)>,
     /// The resident memory in bytes.
     pub memory: Option<u64>,
     /// The time of the start of the process, in seconds since 1970.
     pub started: Option<i64>,
+}
+
+/// A converge that has ended.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Converge {
+    /// The event that caused it.
+    pub reason: String,
+    /// The time of its end, in seconds since 1970.
+    pub ended: i64,
+    /// The time from its start to its end, in milliseconds.
+    pub took: u64,
+    /// The number of modules that had not succeeded at its end.
+    pub failing: usize,
 }

@@ -6,6 +6,7 @@
 
 pub(super) mod wave;
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use clock::Tick;
@@ -14,8 +15,12 @@ use self::wave::Wave;
 use super::cx::Cx;
 use super::effect::Notice;
 use super::lanes::Lanes;
+use super::query::PastConverge;
 use super::task::{Lane, Reason, Task};
 use crate::values::Version;
+
+/// The number of converges that are remembered.
+const REMEMBERED: usize = 20;
 
 /// The running converge, and the results of earlier ones.
 #[derive(Debug, Clone, Default)]
@@ -27,6 +32,8 @@ pub(super) struct Converge {
     taken_up_once: bool,
     /// Some modules were lacking when the last converge ended.
     lacking_at_end: bool,
+    /// The last converges, the newest last.
+    past: VecDeque<PastConverge>,
 }
 
 /// A running converge.
@@ -257,5 +264,18 @@ impl Converge {
             before,
             first: !std::mem::replace(&mut self.first_done, true),
         })
+    }
+
+    /// Remembers a converge that has ended.
+    pub(super) fn remember(&mut self, past: PastConverge) {
+        if self.past.len() == REMEMBERED {
+            self.past.pop_front();
+        }
+        self.past.push_back(past);
+    }
+
+    /// The last converges, the newest last.
+    pub(super) fn past(&self) -> impl Iterator<Item = &PastConverge> {
+        self.past.iter()
     }
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use channel_core::choice::Activity;
 use channel_core::settings::Settings;
 use channel_core::source::ModuleSource;
+use jiff::Timestamp;
 use names::{BindingName, HookId, HookName, ModuleName, MonitorId, Owner};
 use serde::Serialize;
 
@@ -25,6 +26,23 @@ pub enum Secrets {
 /// The progress of the first converge, and everything that waits: a [`Status`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StatusQuery;
+
+/// The last converges that have ended, the newest last: at most twenty [`PastConverge`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ConvergesQuery;
+
+/// A converge that has ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PastConverge {
+    /// The event that caused it, as a text for people.
+    pub reason: String,
+    /// The time of its end.
+    pub ended: Timestamp,
+    /// The time from its start to its end.
+    pub took: Duration,
+    /// The number of modules that had not succeeded at its end.
+    pub failing: usize,
+}
 
 /// The state of this process, by which a trial of its version is judged: a [`Pulse`](super::pulse::Pulse).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

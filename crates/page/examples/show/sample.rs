@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::facts::{Detail, Failing, Fleet, HeldRemoval, Machinery, Module, Object, Operator, Queue, Revision, Run};
+use super::facts::{
+    Converge, Detail, Failing, Fleet, HeldRemoval, Machinery, Module, Object, Operator, Queue, Revision, Run,
+};
 use serde_json::{Value, json};
 
 /// Names of add-ons that a cluster could have.
@@ -264,6 +266,23 @@ fn queue(name: &str, length: usize) -> Queue {
     }
 }
 
+/// The last converges: the seconds since their end, the milliseconds that they took, the cause, and the failing modules.
+const CONVERGES: [(i64, u64, &str, usize); 4] = [
+    (240, 6_400, "Config-Changed", 2),
+    (3_900, 21_800, "Module-Files-Read", 0),
+    (7_260, 900, "Schedule", 0),
+    (604_700, 48_200, "Operator-Startup", 1),
+];
+
+fn converge((ago, took, reason, failing): &(i64, u64, &str, usize)) -> Converge {
+    Converge {
+        reason: (*reason).to_owned(),
+        ended: NOW - ago,
+        took: *took,
+        failing: *failing,
+    }
+}
+
 /// The facts of the operator's view.
 pub(crate) fn machinery() -> Machinery {
     let rows = [
@@ -281,6 +300,7 @@ pub(crate) fn machinery() -> Machinery {
     Machinery {
         queues: vec![queue("main", 12), queue("certificates", 1)],
         idle_queues: 41,
+        converges: CONVERGES.iter().map(converge).collect(),
         channel: rows.map(|(name, text)| (name.to_owned(), text.to_owned())).to_vec(),
         memory: Some(23_330_000),
         started: Some(NOW - 7 * 86_400),

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::module::{Link, link, queue};
 use super::overview::{Alarm, alarms};
 use super::{Head, Place, Tone, tone_of};
-use crate::facts::{Fleet, Machinery, Queue};
+use crate::facts::{Converge, Fleet, Machinery, Queue};
 use crate::text::{Moment, block, bytes, row};
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -27,8 +27,23 @@ pub struct OperatorView {
     pub queues: Vec<Queue>,
     /// The number of queues without a task.
     pub idle_queues: usize,
+    /// The last converges, the newest first.
+    pub converges: Vec<ConvergeRow>,
     /// The report of `channel status`.
     pub channel: Vec<(String, String)>,
+}
+
+/// A converge in the table of the last ones.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ConvergeRow {
+    pub ended: Option<Moment>,
+    pub reason: String,
+    /// The time that it took, for people.
+    pub took: String,
+    /// The length of its bar, in thousandths of the longest one.
+    pub bar: u64,
+    /// The number of modules that had not succeeded at its end.
+    pub failing: usize,
 }
 
 impl OperatorView {
@@ -73,11 +88,47 @@ impl OperatorView {
             held_by_trial: operator.held_by_trial.iter().map(|text| block(text)).collect(),
             queues: machinery.queues.iter().map(queue).collect(),
             idle_queues: machinery.idle_queues,
+            converges: converges(&machinery.converges),
             channel: machinery
                 .channel
                 .iter()
                 .map(|(name, text)| (row(name), block(text)))
                 .collect(),
         }
+    }
+}
+
+fn converges(past: &[Converge]) -> Vec<ConvergeRow> {
+    let longest = past
+        .iter()
+        .map(|converge| converge.took)
+        .max()
+        .unwrap_or_default()
+        .max(1);
+    let row_of = |converge: &Converge| ConvergeRow {
+        ended: Moment::at(converge.ended),
+        reason: row(&converge.reason),
+        took: format!("{}.{} s", converge.took / 1000, converge.took % 1000 / 100),
+        // A short one is seen, too.
+        bar: (converge.took.saturating_mul(1000) / longest).max(10),
+        failing: converge.failing,
+    };
+    past.iter().map(row_of).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_converge_has_the_longest_bar() {
+        let of = |took| Converge {
+            took,
+            ..Converge::default()
+        };
+        let rows = converges(&[of(2_560), of(640), of(1)]);
+        let told: Vec<(&str, u64)> = rows.iter().map(|row| (row.took.as_str(), row.bar)).collect();
+        assert_eq!(told, [("2.5 s", 1000), ("0.6 s", 250), ("0.0 s", 10)]);
+        assert_eq!(converges(&[]), []);
     }
 }

@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 
 use super::super::pulse::Pulse;
 use super::super::query::{
-    ChannelQuery, ChannelReport, ConfigValuesQuery, GlobalHooksQuery, HookMonitors, ModuleReport, ModulesQuery,
-    MonitorsQuery, NamedSource, NoSuchModule, PatchesQuery, PulseQuery, QueueReport, QueuesQuery, ReleaseValuesQuery,
-    Secrets, SourcesQuery, Status, StatusQuery, ValuesQuery,
+    ChannelQuery, ChannelReport, ConfigValuesQuery, ConvergesQuery, GlobalHooksQuery, HookMonitors, ModuleReport,
+    ModulesQuery, MonitorsQuery, NamedSource, NoSuchModule, PastConverge, PatchesQuery, PulseQuery, QueueReport,
+    QueuesQuery, ReleaseValuesQuery, Secrets, SourcesQuery, Status, StatusQuery, ValuesQuery,
 };
 use super::super::survey::Survey;
 use super::Query;
@@ -20,6 +20,14 @@ impl Query for StatusQuery {
 
     fn answer(&self, survey: &Survey<'_>) -> Status {
         survey.status()
+    }
+}
+
+impl Query for ConvergesQuery {
+    type Answer = Vec<PastConverge>;
+
+    fn answer(&self, survey: &Survey<'_>) -> Vec<PastConverge> {
+        survey.of.converge.past().cloned().collect()
     }
 }
 

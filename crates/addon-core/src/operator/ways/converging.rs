@@ -12,6 +12,7 @@ use crate::operator::effect::{Job, Notice};
 use crate::operator::lanes::Admission;
 use crate::operator::modules::Turn;
 use crate::operator::policy::Mode;
+use crate::operator::query::PastConverge;
 use crate::operator::task::{Lane, Reason, Slot, Task};
 use crate::queue::State;
 
@@ -185,6 +186,12 @@ impl Operator {
         self.cool_down();
         self.remember_sources();
         self.remember_given();
+        self.converge.remember(PastConverge {
+            reason: closed.reason.to_string(),
+            ended: self.cx.now.wall,
+            took: closed.took,
+            failing: failing.len(),
+        });
         self.cx.tell(Notice::ConvergeFinished {
             reason: closed.reason.to_string(),
             took: closed.took,
