@@ -240,7 +240,7 @@ image-push: ## send the image to a registry: REF=registry.example/team/addon-ope
 .PHONY: release
 release: $(if $(OPERATOR),,operator) ## all files of VERSION=0.2.0 in RELEASE=FOLDER, signed by KEY=private.pem if given; says what to push
 	@VERSION="$(VERSION)" TO="$(abspath $(or $(RELEASE),$(TARGET)/release-$(VERSION)))" OPERATOR="$(or $(OPERATOR),$(TARGET)/dist/addon-operator)" \
-	  ASSEMBLER="$(ASSEMBLER)" PACKAGES="$(PACKAGES)" KEY="$(KEY)" image/release
+	  ASSEMBLER="$(ASSEMBLER)" PACKAGES="$(PACKAGES)" KEY="$(KEY)" PAGE="$(PAGE)" image/release
 
 .PHONY: image-lock
 image-lock: ## pin the newest Debian packages for the image

@@ -54,6 +54,7 @@ impl Clone {
             format!("RELEASE={}", self.folder.path().join(to).display()),
             "OPERATOR=/bin/true".to_owned(),
             format!("ASSEMBLER={}", env!("CARGO_BIN_EXE_image")),
+            "PAGE=https://example.com/v".to_owned(),
             format!("KEY={}", key.map(|key| key.display().to_string()).unwrap_or_default()),
         ];
         let words: Vec<&str> = ["--silent"]
@@ -127,6 +128,8 @@ fn a_release_has_all_files_and_they_can_be_checked() {
         "image/index.json",
         ".tgz",
         "NOTES.md",
+        "addons.yaml",
+        "kubectl-addons-linux-",
     ] {
         assert!(sums.contains(part), "{part} is not summed up:\n{sums}");
     }
@@ -137,6 +140,22 @@ fn a_release_has_all_files_and_they_can_be_checked() {
     let origin = fs::read_to_string(out.join("origin.intoto.json")).unwrap();
     let commit = run("git", &["rev-parse", "HEAD"], &clone.tree());
     assert!(origin.contains(text(&commit.stdout).trim()), "{origin}");
+    // kubectl finds the plugin by the manifest: the archive lies at the address, and has the sum and the program.
+    let manifest = fs::read_to_string(out.join("addons.yaml")).unwrap();
+    let of = |field: &str| {
+        let line = manifest.lines().find_map(|line| line.trim().strip_prefix(field));
+        line.unwrap_or_else(|| panic!("{field} {manifest}")).trim().to_owned()
+    };
+    let archive = of("uri: https://example.com/v/");
+    assert!(
+        sums.contains(&format!("{}  {archive}\n", of("sha256:"))),
+        "{manifest}{sums}"
+    );
+    let entries = text(&run("tar", &["--list", "--file", &archive], &out).stdout);
+    assert!(
+        entries.lines().any(|entry| entry == format!("./{}", of("bin:"))),
+        "{entries}"
+    );
     let signature = format!(
         "base64 --decode SHA256SUMS.sig | openssl dgst -sha256 -verify {} -signature /dev/stdin SHA256SUMS",
         public.display()
