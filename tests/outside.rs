@@ -11,7 +11,9 @@ use std::time::Duration;
 use fs_err as fs;
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use testbed::files::put;
 use testbed::namespace::Namespace;
+use testbed::part::Part;
 use testbed::plane::{ControlPlane, Options, Pods, User};
 use testbed::process::{self, Bond, Bound};
 use testbed::registry::programs;
@@ -22,6 +24,25 @@ use tokio::runtime::Runtime;
 const PROGRAM: &str = env!("CARGO_BIN_EXE_addon-operator");
 const PATIENCE: Duration = Duration::from_mins(2);
 const HOOK: &str = "#!/bin/sh\nif [ \"$1\" = --config ]; then echo '{\"configVersion\":\"v1\",\"onStartup\":1}'; fi\n";
+
+/// A hook that writes a line.
+const TUNES: &str = "#!/bin/sh\nif [ \"$1\" = --config ]; then echo '{\"configVersion\":\"v1\",\"onStartup\":1}'; exit; fi\necho tuned\n";
+/// A Deployment whose pods write a line each second.
+const BEATS: &str = "\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: site}
+spec:
+  selector: {matchLabels: {app: site}}
+  template:
+    metadata: {labels: {app: site}}
+    spec:
+      terminationGracePeriodSeconds: 1
+      containers:
+      - name: main
+        image: IMAGE
+        command: [sh, -c, 'while :; do echo a beat; sleep 1; done']
+";
 
 /// The operator of a pod ends before its container does, so that commands in the pod find none.
 const OPERATOR: &str = "addon-operator hooks start & echo $! >/shared/process; wait; sleep 100000";
@@ -50,7 +71,8 @@ impl<'a> World<'a> {
         let config = json!({ "Env": ["PATH=/bin", "DEBUG_UNIX_SOCKET=/shared/debug.socket"] });
         let hooks = layer(&[
             ("hooks/greet.sh", HOOK.as_bytes()),
-            ("modules/values.yaml", b"{}"),
+            ("modules/values.yaml", b"siteEnabled: true"),
+            ("modules/010-site/hooks/tune.sh", TUNES.as_bytes()),
             ("global-hooks/readme.txt", b"none"),
         ]);
         let registry = plane.registry().unwrap();
@@ -99,7 +121,7 @@ impl<'a> World<'a> {
         self.namespace.kubectl(ready).unwrap();
     }
 
-    /// A pod with an operator that has no modules.
+    /// A pod with an operator that has a module without a chart.
     fn keeper(&self) {
         let pod = json!({
             "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "keeper", "labels": {"app": "addon-operator"}},
@@ -139,13 +161,78 @@ impl<'a> World<'a> {
         assert_eq!(address, format!("http://127.0.0.1:{port}/\n"));
         let look = || {
             let body = get(port).map_err(|error| error.to_string())?;
-            if body.contains("There are no modules yet") {
-                Ok(Some(()))
-            } else {
-                Err(body)
-            }
+            if body.contains("site") { Ok(Some(())) } else { Err(body) }
         };
         wait_until(PATIENCE, "the page through the forwarded port", look).unwrap();
+    }
+
+    /// Plans a modules directory of this machine, which the pod has not.
+    fn plan_files(&self) {
+        put(self.folder.path(), "next/values.yaml", "siteEnabled: true").unwrap();
+        put(self.folder.path(), "next/010-site/hooks/other.sh", TUNES).unwrap();
+        let plan = format!("plan --modules-dir {}", self.folder.path().join("next").display());
+        let Output { status, stdout, stderr } = typed(&self.namespace.kubeconfig(User::Operator), &plan);
+        let (said, why) = (String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
+        assert_eq!(status.code(), Some(2), "{said}{why}");
+        let told = "1. site runs\n   files    ";
+        let hook = "hooks    hooks/other.sh (onStartup), which has not run";
+        assert!(said.contains(told) && said.contains(hook), "{said}");
+        let left = self
+            .namespace
+            .kubectl(["exec", "keeper", "--", "sh", "-c", "echo /shared/tmp/plan-*"])
+            .unwrap();
+        assert_eq!(left, "/shared/tmp/plan-*\n", "unpacked files are left");
+    }
+
+    /// Shows the lines of a release's pods and of a module's hooks.
+    fn show_lines(&self) {
+        put(
+            self.folder.path(),
+            "site/Chart.yaml",
+            "apiVersion: v2\nname: site\nversion: 0.1.0\n",
+        )
+        .unwrap();
+        put(
+            self.folder.path(),
+            "site/templates/a.yaml",
+            &BEATS.replace("IMAGE", &self.image),
+        )
+        .unwrap();
+        let mut helm = process::command(self.plane().program(Part::Helm));
+        helm.args(["install", "site"]).arg(self.folder.path().join("site"));
+        helm.env("KUBECONFIG", self.namespace.kubeconfig(User::Admin));
+        let installed = process::run(helm, None).unwrap();
+        assert!(installed.status.success(), "{installed:?}");
+
+        let look = || {
+            let (good, said, why) = self.asked("module logs site");
+            let is_whole = said.contains("/main  a beat\n") && said.contains("hook hooks/tune.sh  tuned\n");
+            if good && is_whole {
+                Ok(Some(()))
+            } else {
+                Err(said + &why)
+            }
+        };
+        wait_until(PATIENCE, "the lines of the module", look).unwrap();
+        let (_, said, _) = self.asked("module logs site --container main --tail 1");
+        assert!(said.lines().count() == 1 && said.ends_with("/main  a beat\n"), "{said}");
+        let (good, _, why) = self.asked("module logs nobody");
+        assert!(!good && why.contains("module 'nobody' has no pods"), "{why}");
+        let Output { status, stderr, .. } = typed(&self.stranger(), "module logs site");
+        let why = String::from_utf8(stderr).unwrap();
+        assert!(!status.success() && why.contains("is forbidden"), "{why}");
+
+        let mut command = process::command(PROGRAM);
+        command
+            .args(["module", "logs", "site", "--tail", "1", "--follow"])
+            .env_clear();
+        command.env("KUBECONFIG", self.namespace.kubeconfig(User::Operator));
+        command.stdout(Stdio::piped());
+        let mut following = Bound::start(command, Bond::Group).unwrap();
+        let lines = BufReader::new(following.take_stdout().unwrap()).lines();
+        let lines: Vec<String> = lines.take(5).map(Result::unwrap).collect();
+        let beats = lines.iter().filter(|line| line.ends_with("  a beat"));
+        assert!(beats.count() >= 3, "{lines:?}");
     }
 
     /// Ends the operator of a pod; its container goes on.
@@ -277,6 +364,8 @@ fn what_is_typed_outside_is_answered_by_the_operator_in_its_pod() {
     wait_until(PATIENCE, "no operator in the pod", look).unwrap();
 
     world.open_page();
+    world.plan_files();
+    world.show_lines();
 }
 
 /// The answer of the page at a port of this machine.

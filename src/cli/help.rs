@@ -222,6 +222,7 @@ mod tests {
                 "channel pin",
                 "channel resume",
                 "channel rollback",
+                "module logs",
                 "module release repair",
                 "module resume",
                 "module source resume",

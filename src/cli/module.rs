@@ -21,6 +21,7 @@ use package::command::{Pull, Push};
 use plan::command::Diff;
 use releases::command::events::Events;
 use releases::command::history::History;
+use releases::command::logs::Logs;
 use releases::command::repair::Release;
 use releases::command::upgrade::Upgrade;
 use sources::command::Source;
@@ -102,6 +103,9 @@ enum Deed {
     Upgrade(Upgrade),
     /// List the Kubernetes Events about a module, its objects and their pods, the newest last
     Events(Events),
+    /// Show the newest lines of a module's pods, and the output of its hooks
+    #[command(after_help = "Exit code 1: there is no line.")]
+    Logs(Logs),
     /// List the revisions of a module's release, newest first
     History(History),
     /// Show the objects and fields in which two revisions of a module's release differ
@@ -195,6 +199,7 @@ impl Module {
             ModuleCommand::Act(Deed::Resume(suspend)) => return suspend.run(true, &target, caller),
             ModuleCommand::Act(Deed::Upgrade(upgrade)) => return upgrade.run(&target, caller),
             ModuleCommand::Act(Deed::Events(events)) => return events.run(&target, output, caller),
+            ModuleCommand::Act(Deed::Logs(logs)) => return logs.run(&target, caller),
             ModuleCommand::Act(Deed::History(history)) => return history.run(&target, output, caller),
             ModuleCommand::Act(Deed::Diff(diff)) => return diff.run(&target, output, caller),
             ModuleCommand::Act(Deed::Release(release)) => return release.run(&target, caller),

@@ -14,7 +14,7 @@ pub(super) const ALONE: [&str; 9] = [
 ];
 
 /// The commands whose answer has one form.
-pub(super) const OF_ONE_FORM: [&str; 26] = [
+pub(super) const OF_ONE_FORM: [&str; 27] = [
     "channel approve",
     "channel pin",
     "channel resume",
@@ -24,6 +24,7 @@ pub(super) const OF_ONE_FORM: [&str; 26] = [
     "hook replay",
     "module disable",
     "module enable",
+    "module logs",
     "module manifest",
     "module new",
     "module pull",
@@ -44,13 +45,14 @@ pub(super) const OF_ONE_FORM: [&str; 26] = [
 ];
 
 /// The commands that ask the API server alone.
-pub(super) const WITHOUT_SOCKET: [&str; 13] = [
+pub(super) const WITHOUT_SOCKET: [&str; 14] = [
     "channel pin",
     "channel resume",
     "channel rollback",
     "module diff",
     "module events",
     "module history",
+    "module logs",
     "module release",
     "module release repair",
     "module resume",
@@ -61,7 +63,7 @@ pub(super) const WITHOUT_SOCKET: [&str; 13] = [
 ];
 
 /// The commands that ask no pod.
-pub(super) const WITHOUT_POD: [&str; 14] = [
+pub(super) const WITHOUT_POD: [&str; 15] = [
     "channel pin",
     "channel resume",
     "channel rollback",
@@ -70,6 +72,7 @@ pub(super) const WITHOUT_POD: [&str; 14] = [
     "module enable",
     "module events",
     "module history",
+    "module logs",
     "module release",
     "module release repair",
     "module resume",
@@ -79,7 +82,7 @@ pub(super) const WITHOUT_POD: [&str; 14] = [
 ];
 
 /// The commands whose answer holds no values and no snapshots.
-pub(super) const WITHOUT_SECRETS: [&str; 32] = [
+pub(super) const WITHOUT_SECRETS: [&str; 33] = [
     "channel approve",
     "channel pin",
     "channel resume",
@@ -97,6 +100,7 @@ pub(super) const WITHOUT_SECRETS: [&str; 32] = [
     "module enable",
     "module events",
     "module history",
+    "module logs",
     "module purge",
     "module release",
     "module release repair",
