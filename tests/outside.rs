@@ -198,7 +198,7 @@ impl<'a> World<'a> {
             &BEATS.replace("IMAGE", &self.image),
         )
         .unwrap();
-        let mut helm = process::command(self.plane().program(Part::Helm));
+        let mut helm = process::command(self.plane().program(Part::Helm3));
         helm.args(["install", "site"]).arg(self.folder.path().join("site"));
         helm.env("KUBECONFIG", self.namespace.kubeconfig(User::Admin));
         let installed = process::run(helm, None).unwrap();
