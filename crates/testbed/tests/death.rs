@@ -125,9 +125,7 @@ fn run_ends_what_an_interrupted_command_leaves() {
     let parent = tempfile::tempdir().unwrap();
     let told = parent.path().join("told");
     let child = "trap 'echo asked >$TOLD; exit' TERM; sleep 600 & echo children=$$ $!; wait";
-    // Right before a `wait`, bash may lose the signal.
-    let script = "trap 'exit 130' INT; setsid bash -c \"$CHILD\" & while :; do sleep 0.2; done";
-    let mut command = program(&["run", "--", "bash", "-c", script]);
+    let mut command = program(&["run", "--", "bash", "-c", "setsid bash -c \"$CHILD\" & wait"]);
     command.env("TOLD", &told).env("CHILD", child);
     let mut run = Bound::start(command, Bond::Group).unwrap();
     let children = self::told(&mut run, "children=");
