@@ -383,6 +383,8 @@ fn switched_off_it_removes_copies_and_keeps_rules() {
     places.apply(&config_map("settings", &json!({"a": "one"})));
     places.apply(&places.rule("rule", &json!({})));
     wait_for(&target, "configmap", "settings", says("a", "one"));
+    // The first status has no copies either.
+    places.wait_for_status("rule", &json!({"copies": 1}));
     operator.switch("false");
     wait_until_gone(&target, "configmap", "settings");
     let status = places.wait_for_status("rule", &json!({"copies": 0}));
