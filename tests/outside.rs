@@ -170,7 +170,10 @@ impl<'a> World<'a> {
     fn plan_files(&self) {
         put(self.folder.path(), "next/values.yaml", "siteEnabled: true").unwrap();
         put(self.folder.path(), "next/010-site/hooks/other.sh", TUNES).unwrap();
-        let plan = format!("plan --pod keeper --modules-dir {}", self.folder.path().join("next").display());
+        let plan = format!(
+            "plan --pod keeper --modules-dir {}",
+            self.folder.path().join("next").display()
+        );
         let Output { status, stdout, stderr } = typed(&self.namespace.kubeconfig(User::Operator), &plan);
         let (said, why) = (String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
         assert_eq!(status.code(), Some(2), "{said}{why}");

@@ -192,7 +192,10 @@ fn the_nearly_empty_config_map_of_our_chart_takes_nothing_back() {
         "--set=replicas=0",
     ];
     // Other tests need a cluster without the kinds of status objects.
-    helm(&stage, &[&["install", "ao", chart, "--skip-crds"], &options[..]].concat());
+    helm(
+        &stage,
+        &[&["install", "ao", chart, "--skip-crds"], &options[..]].concat(),
+    );
     // After this edit the ConfigMap is no longer as it was made, so its content counts, and nothing else.
     let patch = |data: &Value| {
         let patch = format!("--patch={}", json!({ "data": data }));

@@ -1,5 +1,4 @@
 //! The properties of the shared control plane on which tests rely. The tests share one, as those of the operator do.
-#![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
 
 use std::time::Duration;
 
