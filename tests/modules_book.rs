@@ -101,7 +101,10 @@ impl Stage {
         let output = process::run(bash, None).unwrap();
         let text = String::from_utf8(output.stdout).unwrap();
         let age = Regex::new(r"\b\d+[smhd] ago").unwrap();
-        age.replace_all(&text, "5s ago").into_owned()
+        let text = age.replace_all(&text, "5s ago");
+        // An age of two digits widens its column.
+        let head = Regex::new("RELEASE +WAITS FOR").unwrap();
+        head.replace_all(&text, "RELEASE    WAITS FOR").into_owned()
     }
 
     fn wait_for_modules(&self) {
