@@ -23,7 +23,7 @@ pub struct Differences {
     pub gone: Vec<ModuleName>,
     /// The modules whose other files cannot be used.
     pub unfit: BTreeMap<ModuleName, Unfit>,
-    /// Whether global values or their schemas differ.
+    /// Whether the global values in the values files differ.
     pub has_other_globals: bool,
 }
 

@@ -18,7 +18,7 @@ use crate::planner::{Change, NoPlan, Planner};
 use crate::world::Files;
 
 /// The fields of the form, one of which is set.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Deserialize)]
 pub struct Wish {
     /// The keys of the edited ConfigMap with their texts, as a JSON object.
     data: Option<String>,

@@ -142,7 +142,7 @@ impl Preview {
         &self.copy
     }
 
-    /// Ends the preview.
+    /// The copy, and all that has happened to it.
     pub fn end(self) -> Passed {
         let mut unfinished = self.copy.jobs.subjects();
         if self.copy.answer(&StatusQuery).converge_tasks > 0 {

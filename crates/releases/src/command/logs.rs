@@ -86,7 +86,6 @@ impl Logs {
         let found = runtime.block_on(self.sources(&cluster, &module));
         let (sources, secrets) = found.map_err(AskError::from)?;
         let shown = runtime.block_on(self.show(&cluster, sources, &secrets));
-        // A reader of the output that went away, such as `head`, has seen enough.
         let count = shown.map_err(AskError::from)?;
         if count == 0 && !self.follow {
             return Err(NoLines::None { module }.into());
@@ -131,6 +130,7 @@ impl Logs {
         for source in &sources {
             for line in self.last_lines(cluster, source).await? {
                 count += 1;
+                // A reader of the output that went away, such as `head`, has seen enough.
                 if tell(&line, secrets).is_err() {
                     return Ok(count);
                 }
@@ -169,6 +169,8 @@ impl Logs {
         let attempt = cluster.attempt_in(Some(&source.namespace), "get", "pods/log", &source.pod);
         let text = match cluster.ask(attempt, source.api.logs(&source.pod, &params)).await {
             Err(error) if matches!(error.code(), Some(400 | 404)) => return Ok(Vec::new()),
+            // The lines of the module's own pods are worth showing without those of its hooks.
+            Err(error) if error.is_forbidden() && !source.filter.is_all() => return Ok(Vec::new()),
             text => text?,
         };
         let mut lines: Vec<Line> = text.lines().filter_map(|line| source.line(line)).collect();
