@@ -56,7 +56,7 @@ impl From<RequestError> for PodError {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ContainerPlace {
     pub pod: String,
-    /// The container; none if the pod has a default container or only one.
+    /// The container; none if the pod does not tell which one it is, as with only one.
     pub container: Option<String>,
 }
 
@@ -176,10 +176,11 @@ fn is_of(pod: &Pod, program: &str) -> bool {
 fn place(pod: &Pod, program: &str) -> ContainerPlace {
     let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
     let is_named = containers.map(|container| &container.name).any(|name| name == program);
-    let says_itself = pod.annotations().contains_key(DEFAULT_CONTAINER);
+    // The API server does not know the annotation: kubectl names the container itself, too.
+    let by_itself = pod.annotations().get(DEFAULT_CONTAINER).cloned();
     ContainerPlace {
         pod: pod.name_any(),
-        container: (is_named && !says_itself).then(|| program.to_owned()),
+        container: by_itself.or_else(|| is_named.then(|| program.to_owned())),
     }
 }
 
@@ -249,6 +250,23 @@ mod tests {
             Some(3)
         );
         assert_eq!(code(json!({"status": "Failure", "message": "no such container"})), None);
+    }
+
+    #[test]
+    fn the_container_is_that_of_the_annotation_or_the_one_with_the_programs_name() {
+        let place = |annotations: Value, names: &[&str]| {
+            let containers: Vec<Value> = names.iter().map(|name| json!({ "name": name })).collect();
+            let pod =
+                json!({"metadata": {"name": "a", "annotations": annotations}, "spec": {"containers": containers}});
+            place(&serde_json::from_value(pod).unwrap(), "addon-operator").container
+        };
+        let said = json!({"kubectl.kubernetes.io/default-container": "main"});
+        assert_eq!(place(said, &["proxy", "addon-operator"]).as_deref(), Some("main"));
+        assert_eq!(
+            place(json!({}), &["proxy", "addon-operator"]).as_deref(),
+            Some("addon-operator")
+        );
+        assert_eq!(place(json!({}), &["main"]), None);
     }
 
     #[test]

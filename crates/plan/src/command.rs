@@ -7,14 +7,10 @@ use command::paint::Paint;
 use command::reach::{self, AskError};
 use command::{Caller, CommandError, Hinted, Output, Target, print};
 use helm_yaml::yaml;
-use kube_access::Cluster;
-use releases::revisions::{self, Revision, history};
-use serde_json::{Value, json};
-use thiserror::Error;
-use tokio::runtime::Runtime;
+use serde_json::json;
 
 use crate::document::ObjectPlan;
-use crate::revisions::compared;
+use crate::revisions::{Comparison, NotCompared, between};
 use crate::text;
 
 /// The arguments: the module and the revisions.
@@ -30,22 +26,11 @@ pub struct Diff {
     with: Option<u32>,
 }
 
-/// Why two revisions cannot be compared.
-#[derive(Debug, Error)]
-enum DiffError {
-    #[error("module '{module}' has no release")]
-    NoRelease { module: String },
-    #[error("the release of module '{module}' has no record of revision {revision}")]
-    NoRevision { module: String, revision: u32 },
-    #[error("the manifest of revision {revision} cannot be read: {problem}")]
-    Manifest { revision: u32, problem: String },
-}
-
-impl Hinted for DiffError {
+impl Hinted for NotCompared {
     fn hints(&self) -> Vec<String> {
         match self {
             Self::NoRevision { module, .. } => vec![format!("`addon-operator module history {module}` lists them")],
-            Self::NoRelease { .. } | Self::Manifest { .. } => Vec::new(),
+            Self::NoRelease { .. } | Self::Manifest { .. } | Self::Request(_) => Vec::new(),
         }
     }
 }
@@ -55,48 +40,18 @@ impl Diff {
         let args = target.start_args(None);
         let (module, _, runtime, cluster) =
             reach::with_module(&args, caller.environment, &self.module).map_err(AskError::from)?;
-        let all = runtime
-            .block_on(history::all(&cluster, module.as_str()))
-            .map_err(AskError::from)?;
-        let (from, to) = self.chosen(&all)?;
-        let before = documents(&runtime, &cluster, from)?;
-        let after = documents(&runtime, &cluster, to)?;
-        let changes = compared(before, after, cluster.namespace());
-        let (from, to) = (from.newest.revision, to.newest.revision);
-        let document = json!({"module": module.as_str(), "from": from, "to": to, "objects": changes});
+        let compared = runtime.block_on(between(&cluster, module.as_str(), self.revision, self.with));
+        let Comparison { from, to, objects } = compared.map_err(|error| match error {
+            NotCompared::Request(error) => CommandError::from(AskError::from(*error)),
+            error => CommandError::from(error),
+        })?;
+        let document = json!({"module": module.as_str(), "from": from, "to": to, "objects": objects});
         match output.unwrap_or(Output::Text) {
             Output::Json => print(&document.to_string()),
             Output::Yaml => print(&yaml::to_string(&document)),
-            Output::Text | Output::Wide => print(&shown(from, to, &changes, Paint::of(caller.environment))),
+            Output::Text | Output::Wide => print(&shown(from, to, &objects, Paint::of(caller.environment))),
         }
     }
-
-    /// The revisions to compare, the named one first. `all` has the newest one first.
-    fn chosen<'a>(&self, all: &'a [Revision]) -> Result<(&'a Revision, &'a Revision), DiffError> {
-        let module = &self.module;
-        let newest = all
-            .first()
-            .ok_or_else(|| DiffError::NoRelease { module: module.clone() })?;
-        let find = |revision: u32| {
-            let found = all.iter().find(|one| one.newest.revision == revision);
-            found.ok_or_else(|| DiffError::NoRevision {
-                module: module.clone(),
-                revision,
-            })
-        };
-        Ok((find(self.revision)?, self.with.map_or(Ok(newest), find)?))
-    }
-}
-
-/// The objects that a revision's record holds.
-fn documents(runtime: &Runtime, cluster: &Cluster, revision: &Revision) -> Result<Vec<Value>, CommandError> {
-    let manifest = runtime
-        .block_on(revisions::manifest(cluster, revision))
-        .map_err(AskError::from)?;
-    Ok(yaml::documents_v2(&manifest).map_err(|error| DiffError::Manifest {
-        revision: revision.newest.revision,
-        problem: error.to_string(),
-    })?)
 }
 
 fn shown(from: u32, to: u32, changes: &[ObjectPlan], paint: Paint) -> String {

@@ -12,7 +12,7 @@
 //!                                document --> text
 //! ```
 //!
-//! The same forms show the difference of two revisions of a release, which `command` reads from helm's records: `revisions`.
+//! The same forms show the difference of two revisions of a release, from helm's records: `revisions`.
 //!
 //! Begin with `document`, then `planner`.
 
@@ -24,6 +24,6 @@ pub mod fields;
 mod moment;
 mod objects;
 pub mod planner;
-mod revisions;
+pub mod revisions;
 pub mod text;
 pub mod world;

@@ -1,21 +1,99 @@
 //! Revisions of a release, compared object by object: which objects came and went, and which fields changed.
 //!
-//! Must never show the data of a Secret. Makes no request.
+//! Must never show the data of a Secret, and never write.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use helm_yaml::yaml;
+use kube_access::Cluster;
+use kube_access::error::RequestError;
 use objects::key::{ObjectKey, flat, key_of};
+use releases::revisions::{self, Revision, history};
 use serde_json::Value;
+use thiserror::Error;
 
 use crate::document::{ObjectAct, ObjectPlan};
 use crate::objects::fields_of;
+
+/// The objects in which two revisions of a release differ.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Comparison {
+    /// The number of the first revision.
+    pub from: u32,
+    /// The number of the second revision.
+    pub to: u32,
+    pub objects: Vec<ObjectPlan>,
+}
+
+/// Why two revisions cannot be compared.
+#[derive(Debug, Error)]
+pub enum NotCompared {
+    /// Helm keeps no record of the release.
+    #[error("module '{module}' has no release")]
+    NoRelease { module: String },
+    /// Helm keeps records of others.
+    #[error("the release of module '{module}' has no record of revision {revision}")]
+    NoRevision { module: String, revision: u32 },
+    /// The record's manifest is damaged.
+    #[error("the manifest of revision {revision} cannot be read: {problem}")]
+    Manifest { revision: u32, problem: String },
+    /// The records could not be read.
+    #[error(transparent)]
+    Request(Box<RequestError>),
+}
+
+impl From<RequestError> for NotCompared {
+    fn from(error: RequestError) -> Self {
+        Self::Request(error.into())
+    }
+}
+
+/// Compares two revisions of a module's release; without a second one, with the newest.
+pub async fn between(cluster: &Cluster, module: &str, from: u32, to: Option<u32>) -> Result<Comparison, NotCompared> {
+    let all = history::all(cluster, module).await?;
+    let (from, to) = chosen(&all, module, from, to)?;
+    let (before, after) = (documents(cluster, from).await?, documents(cluster, to).await?);
+    Ok(Comparison {
+        from: from.newest.revision,
+        to: to.newest.revision,
+        objects: compared(before, after, cluster.namespace()),
+    })
+}
+
+/// The records of both revisions. `all` has the newest one first.
+fn chosen<'a>(
+    all: &'a [Revision],
+    module: &str,
+    from: u32,
+    to: Option<u32>,
+) -> Result<(&'a Revision, &'a Revision), NotCompared> {
+    let module = || module.to_owned();
+    let newest = all.first().ok_or_else(|| NotCompared::NoRelease { module: module() })?;
+    let find = |revision: u32| {
+        let found = all.iter().find(|one| one.newest.revision == revision);
+        found.ok_or_else(|| NotCompared::NoRevision {
+            module: module(),
+            revision,
+        })
+    };
+    Ok((find(from)?, to.map_or(Ok(newest), find)?))
+}
+
+/// The objects that a revision's record holds.
+async fn documents(cluster: &Cluster, revision: &Revision) -> Result<Vec<Value>, NotCompared> {
+    let manifest = revisions::manifest(cluster, revision).await?;
+    yaml::documents_v2(&manifest).map_err(|error| NotCompared::Manifest {
+        revision: revision.newest.revision,
+        problem: error.to_string(),
+    })
+}
 
 /// Group, kind, namespace and name: the same in all versions of a kind.
 type Identity = (String, String, Option<String>, String);
 
 /// The objects in which two manifests differ: in the order of the second one, then those that are gone. An object that
 /// names the release's namespace is the same as one that names none.
-pub(crate) fn compared(before: Vec<Value>, after: Vec<Value>, namespace: &str) -> Vec<ObjectPlan> {
+fn compared(before: Vec<Value>, after: Vec<Value>, namespace: &str) -> Vec<ObjectPlan> {
     let (before, after) = (objects(before, namespace), objects(after, namespace));
     let old: BTreeMap<&Identity, &Value> = before.iter().map(|(own, _, object)| (own, object)).collect();
     let new: BTreeSet<&Identity> = after.iter().map(|(own, ..)| own).collect();

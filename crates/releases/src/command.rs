@@ -5,7 +5,6 @@
 
 mod confirm;
 pub mod events;
-mod family;
 pub mod history;
 pub mod logs;
 pub mod object;

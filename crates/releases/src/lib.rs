@@ -25,6 +25,8 @@ pub mod crd;
 pub mod crds;
 pub mod difference;
 pub mod drift;
+pub mod events;
+mod family;
 mod health;
 pub mod interception;
 pub mod outdated;

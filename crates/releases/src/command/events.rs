@@ -3,8 +3,6 @@
 //! Must never ask the operator: everything is read with the rights of the person. Must never tell a value that its key
 //! marks as a secret.
 
-mod about;
-
 use std::fmt::Write as _;
 
 use clap::Args;
@@ -15,8 +13,9 @@ use command::table::Table;
 use command::{Caller, CommandError, Output, Target, print};
 use helm_yaml::yaml;
 use jiff::Timestamp;
-use serde::Serialize;
 use serde_json::json;
+
+use crate::events::{self, Told};
 
 /// The largest number of Events that are shown, unless the person names another.
 const MOST: usize = 100;
@@ -31,31 +30,14 @@ pub struct Events {
     tail: usize,
 }
 
-/// An Event, for people and programs.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-struct Told {
-    /// The time of its last occurrence.
-    last: Timestamp,
-    /// `Normal` or `Warning`.
-    #[serde(rename = "type")]
-    weight: String,
-    reason: String,
-    /// The object that it is about, as in `Pod/web-0`, with its namespace if that is not the operator's.
-    object: String,
-    message: String,
-    /// The number of occurrences.
-    count: i32,
-}
-
 impl Events {
     pub fn run(self, target: &Target, output: Option<Output>, caller: &Caller<'_>) -> Result<(), CommandError> {
         let args = target.start_args(None);
         let (module, settings, runtime, cluster) =
             reach::with_module(&args, caller.environment, &self.module).map_err(AskError::from)?;
         let config_map = config_map(&settings);
-        let found = about::events(&cluster, module.as_str(), &config_map);
-        let mut told = runtime.block_on(found).map_err(AskError::from)?;
-        told.sort();
+        let found = events::about(&cluster, module.as_str(), &config_map);
+        let told = runtime.block_on(found).map_err(AskError::from)?;
         let left_out = told.len().saturating_sub(self.tail);
         let shown = &told[left_out..];
         match output.unwrap_or(Output::Text) {

@@ -1,38 +1,35 @@
 //! `module logs`: the lines that the pods of a module write, and the output of its hooks from the log of the operator.
 //!
 //! Must never ask the operator: everything is read with the rights of the person. Must never show a value that its key marks
-//! as a secret.
+//! as a secret. A container whose lines cannot be read must never hide those of the others.
 
 mod lines;
+mod stream;
 
 use std::io::{self, Write as _};
-use std::pin::pin;
 use std::time::Duration;
 
 use clap::Args;
 use command::reach::{self, AskError};
 use command::{Caller, CommandError, Hinted, Target};
 use crontab::duration::parse_duration;
-use futures::{AsyncBufReadExt as _, StreamExt as _};
+use futures::StreamExt as _;
 use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
-use kube::api::LogParams;
 use kube_access::Cluster;
 use kube_access::error::RequestError;
 use masking::secret::known::Known;
 use names::ModuleName;
+use report::Report;
 use settings::Program;
 use thiserror::Error;
-use tokio::sync::mpsc;
-use tokio::task::JoinSet;
 
 use self::lines::{Filter, Line};
-use super::family::Family;
+use self::stream::{Choice, Source, Told};
+use crate::family::Family;
 
 /// The number of lines of each container, unless the person names another.
 const TAIL: usize = 20;
-/// The number of the operator's records among which the output of hooks is looked for.
-const RECORDS: i64 = 5_000;
 
 /// The arguments: the module, and the choice of lines.
 #[derive(Debug, Args)]
@@ -51,7 +48,7 @@ pub struct Logs {
     /// Show the lines of the containers before their last restart
     #[arg(long, conflicts_with = "follow")]
     previous: bool,
-    /// Go on with new lines until Ctrl-C
+    /// Go on with new lines of these containers until Ctrl-C; pods that come later are not shown
     #[arg(short, long)]
     follow: bool,
 }
@@ -59,23 +56,21 @@ pub struct Logs {
 /// Why there are no lines to show.
 #[derive(Debug, Error)]
 enum NoLines {
-    #[error("module '{module}' has no pods, and its hooks have written nothing")]
-    None { module: ModuleName },
+    #[error("module '{module}' has no pods, and no output of its hooks is in the operator's log")]
+    NoPods { module: ModuleName },
+    #[error("no line of the {containers} containers of module '{module}' is to be shown")]
+    NoneWanted { module: ModuleName, containers: usize },
 }
 
 impl Hinted for NoLines {
     fn hints(&self) -> Vec<String> {
-        vec!["`addon-operator module why` tells the state of a module".to_owned()]
+        let hooks = "the output of hooks is found in the log of a running operator that writes JSON (LOG_TYPE=json)";
+        let first = match self {
+            Self::NoPods { .. } => "`addon-operator module why` tells the state of a module",
+            Self::NoneWanted { .. } => "--container, --since, --previous and --tail limit the lines",
+        };
+        vec![first.to_owned(), hooks.to_owned()]
     }
-}
-
-/// A container whose lines are wanted.
-struct Source {
-    api: Api<Pod>,
-    namespace: String,
-    pod: String,
-    container: String,
-    filter: Filter,
 }
 
 impl Logs {
@@ -85,12 +80,14 @@ impl Logs {
             reach::with_module(&args, caller.environment, &self.module).map_err(AskError::from)?;
         let found = runtime.block_on(self.sources(&cluster, &module));
         let (sources, secrets) = found.map_err(AskError::from)?;
-        let shown = runtime.block_on(self.show(&cluster, sources, &secrets));
-        let count = shown.map_err(AskError::from)?;
-        if count == 0 && !self.follow {
-            return Err(NoLines::None { module }.into());
+        let of_pods = sources.iter().filter(|source| source.filter.is_all()).count();
+        let count = runtime.block_on(self.show(&cluster, sources, &secrets))?;
+        match (count, of_pods) {
+            (0, _) if self.follow => Ok(()),
+            (0, 0) if self.container.is_none() => Err(NoLines::NoPods { module }.into()),
+            (0, containers) => Err(NoLines::NoneWanted { module, containers }.into()),
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     /// The containers of the module's pods, and the operator's. Returns the secrets of the release, too.
@@ -111,119 +108,67 @@ impl Logs {
                 api: api.clone(),
                 namespace: namespace.to_owned(),
                 pod: name.to_owned(),
-                container,
+                container: Some(container),
                 filter: Filter::All,
             }));
         }
-        if let Some(operator) = operator(cluster, module).await {
-            sources.push(operator);
-        }
         if let Some(wanted) = &self.container {
-            sources.retain(|source| source.container == *wanted);
+            sources.retain(|source| source.container.as_ref() == Some(wanted));
+        } else {
+            sources.extend(operator(cluster, module).await);
         }
         Ok((sources, family.secrets))
     }
 
-    /// Prints the lines, and returns their number.
-    async fn show(&self, cluster: &Cluster, sources: Vec<Source>, secrets: &Known) -> Result<usize, RequestError> {
-        let mut count = 0;
-        for source in &sources {
-            for line in self.last_lines(cluster, source).await? {
-                count += 1;
-                // A reader of the output that went away, such as `head`, has seen enough.
-                if tell(&line, secrets).is_err() {
-                    return Ok(count);
+    /// Prints the lines, and returns their number. Fails only if not one container could be read.
+    async fn show(&self, cluster: &Cluster, sources: Vec<Source>, secrets: &Known) -> Result<usize, CommandError> {
+        let choice = Choice {
+            tail: self.tail,
+            since: self.since,
+            previous: self.previous,
+            follow: self.follow,
+        };
+        let number = sources.len();
+        let mut told = if self.follow {
+            stream::all_at_once(cluster, sources, choice).boxed_local()
+        } else {
+            stream::one_by_one(cluster, sources, choice).boxed_local()
+        };
+        let (mut count, mut failures) = (0, 0);
+        while let Some(told) = told.next().await {
+            match told {
+                Told::Line(line) => {
+                    count += 1;
+                    print(&line, secrets).map_err(CommandError::Print)?;
                 }
-            }
-        }
-        if self.follow {
-            let (told, mut lines) = mpsc::channel(64);
-            let mut tasks = JoinSet::new();
-            for source in sources {
-                tasks.spawn(follow(source, told.clone()));
-            }
-            drop(told);
-            while let Some(line) = lines.recv().await {
-                if tell(&line, secrets).is_err() {
-                    return Ok(count);
+                Told::Failed(error) => {
+                    failures += 1;
+                    if failures == number && count == 0 {
+                        return Err(AskError::from(error).into());
+                    }
+                    drop(writeln!(io::stderr(), "warning: {}", Report::new(&error).chain()));
                 }
             }
         }
         Ok(count)
     }
-
-    /// The newest lines of a container. One that has not started yet has none.
-    async fn last_lines(&self, cluster: &Cluster, source: &Source) -> Result<Vec<Line>, RequestError> {
-        let params = LogParams {
-            container: Some(source.container.clone()),
-            previous: self.previous && source.filter.is_all(),
-            since_seconds: self
-                .since
-                .map(|since| i64::try_from(since.as_secs().max(1)).unwrap_or(i64::MAX)),
-            tail_lines: Some(match source.filter {
-                Filter::All => i64::try_from(self.tail).unwrap_or(i64::MAX),
-                Filter::HooksOf(_) => RECORDS,
-            }),
-            ..LogParams::default()
-        };
-        let attempt = cluster.attempt_in(Some(&source.namespace), "get", "pods/log", &source.pod);
-        let text = match cluster.ask(attempt, source.api.logs(&source.pod, &params)).await {
-            Err(error) if matches!(error.code(), Some(400 | 404)) => return Ok(Vec::new()),
-            // The lines of the module's own pods are worth showing without those of its hooks.
-            Err(error) if error.is_forbidden() && !source.filter.is_all() => return Ok(Vec::new()),
-            text => text?,
-        };
-        let mut lines: Vec<Line> = text.lines().filter_map(|line| source.line(line)).collect();
-        lines.drain(..lines.len().saturating_sub(self.tail));
-        Ok(lines)
-    }
 }
 
-/// The container of the operator that leads, if the person may see it.
+/// The container of the operator that leads, if there is one that the person may see. Without it the lines of the module's own pods
+/// are worth showing.
 async fn operator(cluster: &Cluster, module: &ModuleName) -> Option<Source> {
     let program = Program::AddonOperator;
     let place = cluster.find_program(program.name(), program.lease(), None).await.ok()?;
     Some(Source {
         api: Api::namespaced(cluster.client(), cluster.namespace()),
         namespace: cluster.namespace().to_owned(),
-        container: place.container.unwrap_or_default(),
+        container: place.container,
         pod: place.pod,
         filter: Filter::HooksOf(module.clone()),
     })
 }
 
-impl Source {
-    /// The line as it is shown, if it is one of the wanted.
-    fn line(&self, text: &str) -> Option<Line> {
-        self.filter.read(text).map(|(author, text)| Line {
-            place: author.unwrap_or_else(|| format!("{}/{}", self.pod, self.container)),
-            text,
-        })
-    }
-}
-
-/// Sends the new lines of a container until it ends or nobody listens.
-async fn follow(source: Source, told: mpsc::Sender<Line>) {
-    let params = LogParams {
-        container: Some(source.container.clone()),
-        follow: true,
-        tail_lines: Some(0),
-        ..LogParams::default()
-    };
-    let Ok(stream) = source.api.log_stream(&source.pod, &params).await else {
-        return;
-    };
-    let mut lines = pin!(stream.lines());
-    while let Some(Ok(text)) = lines.next().await {
-        if let Some(line) = source.line(&text)
-            && told.send(line).await.is_err()
-        {
-            return;
-        }
-    }
-}
-
-fn tell(line: &Line, secrets: &Known) -> io::Result<()> {
+fn print(line: &Line, secrets: &Known) -> io::Result<()> {
     writeln!(io::stdout().lock(), "{}  {}", line.place, secrets.masked(&line.text))
 }
 

@@ -4,6 +4,8 @@
 
 use std::collections::BTreeSet;
 
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::apps::v1::ReplicaSet;
 use k8s_openapi::api::batch::v1::Job;
@@ -25,22 +27,23 @@ const PAGES: usize = 20;
 /// The kinds that make pods.
 const WORKLOADS: [&str; 6] = ["Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job", "CronJob"];
 
-/// Namespace, kind and name of objects. The namespace is empty for objects of the whole cluster.
+/// Namespace, kind and name of objects. Without a namespace in the manifest it is the operator's, also for objects of the whole
+/// cluster.
 type Members = BTreeSet<(String, String, String)>;
 
 /// The family of a module.
 #[derive(Debug, Default)]
-pub(super) struct Family {
+pub(crate) struct Family {
     members: Members,
     /// The namespaces of the objects. The operator's is one of them.
-    pub(super) namespaces: BTreeSet<String>,
+    pub(crate) namespaces: BTreeSet<String>,
     /// The secrets of the release.
-    pub(super) secrets: Known,
+    pub(crate) secrets: Known,
 }
 
 impl Family {
-    /// The family of a module, with the rights of the person.
-    pub(super) async fn of(cluster: &Cluster, module: &str) -> Result<Self, RequestError> {
+    /// The family of a module, with the rights of the account that asks.
+    pub(crate) async fn of(cluster: &Cluster, module: &str) -> Result<Self, RequestError> {
         let (keys, secrets) = match history::newest_contents(cluster, module).await? {
             Some(newest) => (keys_of(&newest.documents), newest.secrets),
             None => (BTreeSet::new(), Known::default()),
@@ -92,13 +95,13 @@ impl Family {
     }
 
     /// Whether an object belongs to the family.
-    pub(super) fn holds(&self, namespace: &str, kind: &str, name: &str) -> bool {
+    pub(crate) fn holds(&self, namespace: &str, kind: &str, name: &str) -> bool {
         self.members
             .contains(&(namespace.to_owned(), kind.to_owned(), name.to_owned()))
     }
 
     /// The namespace and the name of each pod.
-    pub(super) fn pods(&self) -> impl Iterator<Item = (&str, &str)> {
+    pub(crate) fn pods(&self) -> impl Iterator<Item = (&str, &str)> {
         let pods = self.members.iter().filter(|(_, kind, _)| kind == "Pod");
         pods.map(|(namespace, _, name)| (namespace.as_str(), name.as_str()))
     }
@@ -107,20 +110,27 @@ impl Family {
 /// The metadata of all objects of a kind in a namespace.
 async fn metadata<K>(cluster: &Cluster, namespace: &str, plural: &str) -> Result<Vec<ObjectMeta>, RequestError>
 where
-    K: kube::Resource<Scope = NamespaceResourceScope, DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug,
+    K: kube::Resource<Scope = NamespaceResourceScope, DynamicType = ()>
+        + Clone
+        + DeserializeOwned
+        + std::fmt::Debug
+        + 'static,
 {
     let api: Api<K> = Api::namespaced(cluster.client(), namespace);
-    let list = async |params: ListParams| api.list_metadata(&params).await;
+    let list = |params| {
+        let api = api.clone();
+        async move { api.list_metadata(&params).await }.boxed()
+    };
     let found: Vec<PartialObjectMeta<K>> = pages(cluster, namespace, plural, list).await?;
     Ok(found.into_iter().map(|object| object.metadata).collect())
 }
 
 /// The objects of a list that is read page by page.
-pub(super) async fn pages<K: Clone>(
+pub(crate) async fn pages<K: Clone>(
     cluster: &Cluster,
     namespace: &str,
     plural: &str,
-    list: impl AsyncFn(ListParams) -> Result<ObjectList<K>, kube::Error>,
+    list: impl Fn(ListParams) -> BoxFuture<'static, Result<ObjectList<K>, kube::Error>>,
 ) -> Result<Vec<K>, RequestError> {
     let mut params = ListParams::default().limit(PAGE);
     let mut items = Vec::new();

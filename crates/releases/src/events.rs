@@ -3,28 +3,51 @@
 //!
 //! Must never write.
 
+use futures::FutureExt as _;
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Event;
 use kube::Api;
 use kube_access::Cluster;
 use kube_access::error::RequestError;
 use masking::secret::known::Known;
+use serde::Serialize;
 
-use super::Told;
-use crate::command::family::{Family, pages};
+use crate::family::{Family, pages};
 
-/// The Events about a module, in no order. Those about objects of the whole cluster stand in the namespace `default`, and
+/// An Event, for people and programs.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Told {
+    /// The time of its last occurrence.
+    pub last: Timestamp,
+    /// `Normal` or `Warning`.
+    #[serde(rename = "type")]
+    pub weight: String,
+    pub reason: String,
+    /// The object that it is about, as in `Pod/web-0`, with its namespace if that is not the operator's.
+    pub object: String,
+    pub message: String,
+    /// The number of occurrences.
+    pub count: i32,
+}
+
+/// The Events about a module, the oldest first. Those about objects of the whole cluster stand in the namespace `default`, and
 /// are not looked for.
-pub(super) async fn events(cluster: &Cluster, module: &str, config_map: &str) -> Result<Vec<Told>, RequestError> {
+pub async fn about(cluster: &Cluster, module: &str, config_map: &str) -> Result<Vec<Told>, RequestError> {
     let family = Family::of(cluster, module).await?;
     let own = cluster.namespace();
     let mut told = Vec::new();
     for namespace in family.namespaces.iter().map(String::as_str) {
         let api: Api<Event> = Api::namespaced(cluster.client(), namespace);
-        let all = pages(cluster, namespace, "events", async |params| api.list(&params).await).await?;
+        let list = |params| {
+            let api = api.clone();
+            async move { api.list(&params).await }.boxed()
+        };
+        let all = pages(cluster, namespace, "events", list).await?;
         let is_meant = |event: &Event| is_about(event, &family) || is_of_module(event, module, config_map, own);
         let meant = all.iter().filter(|event| is_meant(event));
         told.extend(meant.map(|event| tell(event, own, &family.secrets)));
     }
+    told.sort();
     Ok(told)
 }
 
