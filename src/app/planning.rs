@@ -83,6 +83,10 @@ impl Cluster {
             ..NewFiles::default()
         };
         files.refused.extend(differences.unfit.iter().map(refused));
+        let flags = differences.other_flags.iter();
+        files
+            .left_out
+            .extend(flags.map(|name| format!("the flag of module '{name}', which comes from a registry, differs")));
         if differences.has_other_globals {
             files
                 .left_out
@@ -95,7 +99,7 @@ impl Cluster {
 
     /// Other versions of modules with a source.
     async fn versions(&self, versions: &BTreeMap<ModuleName, String>) -> Result<NewFiles, String> {
-        let sources = self.sources.get().ok_or("no module comes from a registry")?;
+        let sources = self.sources.get().ok_or("this replica follows no sources of modules")?;
         let mut read = Vec::new();
         let mut files = NewFiles::default();
         for (module, version) in versions {
@@ -109,9 +113,18 @@ impl Cluster {
     /// Makes the events by which the core takes these modules up, and the world in which they have these files.
     fn take_up(&self, files: &mut NewFiles, modules: impl IntoIterator<Item = (Prepared, Origin)>) {
         let mut catalogue = Catalogue::clone(&self.tools.ground.catalogue.borrow());
-        for (Prepared { module, files: new, .. }, origin) in modules {
+        for (prepared, origin) in modules {
+            let Prepared {
+                module,
+                files: new,
+                warnings,
+            } = prepared;
             let known = catalogue.module(&module.name).ok();
-            files.told.insert(module.name.to_string(), words(known, &new));
+            let warnings = warnings
+                .iter()
+                .map(|warning| format!("\n            warning: {warning}"));
+            let told = words(known, &new) + &warnings.collect::<String>();
+            files.told.insert(module.name.to_string(), told);
             catalogue.take_up(&module.name, new);
             files.events.push(Event::ModuleRead(AHEAD, origin, Box::new(module)));
         }
@@ -127,7 +140,9 @@ impl Cluster {
 fn refused((module, unfit): (&ModuleName, &Unfit)) -> Refused {
     Refused {
         name: module.to_string(),
-        reason: unfit.to_string(),
+        reason: format!(
+            "a start would use its files, and they have a fault, so that the plan leaves them out: {unfit}"
+        ),
     }
 }
 

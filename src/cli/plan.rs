@@ -72,6 +72,10 @@ enum NoPlan {
     Coded(#[from] base64::DecodeError),
     #[error("cannot unpack the directories from standard input")]
     Unpack(#[from] UnpackError),
+    #[error("cannot read standard input")]
+    Stdin(#[source] io::Error),
+    #[error("the paths of the directories are no text")]
+    Paths(#[source] serde_json::Error),
     #[error("cannot make a folder for the directories from standard input")]
     Folder(#[source] io::Error),
     #[error("cannot understand the operator's answer")]
@@ -153,7 +157,7 @@ impl Change {
             });
             (dirs.collect::<Result<_, _>>()?, None)
         };
-        let dirs = serde_json::to_string(&dirs).map_err(NoPlan::Stream)?;
+        let dirs = serde_json::to_string(&dirs).map_err(NoPlan::Paths)?;
         Ok(("directories", dirs, unpacked))
     }
 }
@@ -178,9 +182,11 @@ fn unpacked(environment: &Environment) -> Result<(Vec<PathBuf>, TempDir), Comman
     // The root of a pod may be read only, and this directory is the operator's for such files.
     let parent = environment.get("ADDON_OPERATOR_TMP_DIR").map(PathBuf::from);
     let parent = parent.filter(|dir| dir.is_dir()).unwrap_or_else(std::env::temp_dir);
-    let folder = tempfile::Builder::new().prefix("plan-").tempdir_in(parent);
+    // The next start of the operator removes such a folder if this process is killed.
+    let prefix = format!("run-{}-plan-", std::process::id());
+    let folder = tempfile::Builder::new().prefix(&prefix).tempdir_in(parent);
     let folder = folder.map_err(NoPlan::Folder)?;
-    let text = read_stdin().map_err(NoPlan::Folder)?;
+    let text = read_stdin().map_err(NoPlan::Stdin)?;
     let packed: Vec<String> = serde_json::from_str(&text).map_err(NoPlan::Stream)?;
     let mut dirs = Vec::new();
     for (number, packed) in packed.iter().enumerate() {

@@ -8,6 +8,9 @@ use serde_json::{Value, json};
 
 use super::stage::{CONVERGED, Stage, assert_says};
 
+/// A hook of a module without a chart.
+const BARE: &str = "#!/bin/sh\nif [ \"$1\" = --config ]; then echo 'configVersion: v1\nafterDeleteHelm: 1'; fi\n";
+
 const SCHEMA: &str = "type: object\nproperties: {size: {type: string, enum: [small, large, wide]}}\n";
 
 #[test]
@@ -15,12 +18,13 @@ fn a_plan_says_which_objects_change_and_changes_nothing() {
     let stage = Stage::build("planned");
     stage.add_module("030-late");
     stage.write("modules/020-victim/openapi/config-values.yaml", SCHEMA);
-    stage.configure(&json!({"lateEnabled": "false"}));
+    stage.write("modules/040-bare/hooks/hook.sh", BARE);
+    stage.configure(&json!({"lateEnabled": "false", "bareEnabled": "true"}));
     let operator = stage.start();
     operator.wait_for(&[CONVERGED]);
     let (objects, revisions) = (stage.objects(), stage.kubectl("get secrets -o=name -l owner=helm"));
 
-    let edit = json!({"lateEnabled": "true", "good": "size: large", "goodEnabled": "true"});
+    let edit = json!({"lateEnabled": "true", "good": "size: large", "goodEnabled": "true", "bareEnabled": "true"});
     stage.write("edit.yaml", &manifest(&edit));
     let plan = format!("plan -f {}", stage.path("edit.yaml").display());
     let said = operator.ask_for_code(2, &plan);
@@ -39,7 +43,7 @@ fn a_plan_says_which_objects_change_and_changes_nothing() {
     // The same is said of a removal, of a section that breaks its schema, and of an edit that changes nothing.
     stage.write(
         "removal.yaml",
-        "goodEnabled: \"false\"\nlateEnabled: \"false\"\nvictim: 'size: 7'\n",
+        "goodEnabled: \"false\"\nlateEnabled: \"false\"\nbareEnabled: \"false\"\nvictim: 'size: 7'\n",
     );
     let removal = format!("plan -f {}", stage.path("removal.yaml").display());
     let said = operator.ask_for_code(2, &removal);
@@ -48,12 +52,16 @@ fn a_plan_says_which_objects_change_and_changes_nothing() {
         &[
             "1. good is removed",
             "- ConfigMap good",
+            "bare is switched off (ConfigMap)",
             "not applied",
             "victim: ",
             "size",
         ],
     );
-    stage.write("same.yaml", &manifest(&json!({"lateEnabled": "false"})));
+    stage.write(
+        "same.yaml",
+        &manifest(&json!({"lateEnabled": "false", "bareEnabled": "true"})),
+    );
     let said = operator.ask(&format!("plan -f {}", stage.path("same.yaml").display()));
     assert_says(&said, &["nothing would change"]);
 

@@ -25,11 +25,17 @@ pub struct Differences {
     pub unfit: BTreeMap<ModuleName, Unfit>,
     /// Whether the global values in the values files differ.
     pub has_other_globals: bool,
+    /// The modules from a registry that a values file of these directories switches on or off, and one of those in use does not,
+    /// or the other way round.
+    pub other_flags: Vec<ModuleName>,
 }
 
 /// Why there are no differences to show.
 #[derive(Debug, Error)]
 pub enum NoDifferences {
+    /// They are the directories in use.
+    #[error("these are the directories in use: a plan compares others with them, such as a checkout with the change")]
+    InUse,
     /// The directories cannot be read.
     #[error("the modules directories cannot be read: {}", .0.join("; "))]
     Unreadable(Vec<String>),
@@ -39,11 +45,15 @@ pub enum NoDifferences {
 }
 
 impl Desk {
-    /// Compares these modules directories with those in use, and checks the files that differ.
+    /// Compares these modules directories with those in use, both as they are on the disk now, and checks the files that differ.
     pub async fn differences(&self, modules_dirs: Vec<PathBuf>) -> Result<Differences, NoDifferences> {
         let (layout, present) = (self.layout.clone(), self.layout.clone());
         let wanted = Layout { modules_dirs, ..layout };
-        let (mut found, present) = blocking::run(move || (disk::read(&wanted), disk::read(&present))).await;
+        let read = blocking::run(move || {
+            let is_other = resolved(&wanted) != resolved(&present);
+            is_other.then(|| (disk::read(&wanted), disk::read(&present)))
+        });
+        let (mut found, present) = read.await.ok_or(NoDifferences::InUse)?;
         if !found.is_complete() {
             let problems = found.problems.iter().map(|problem| Chain(problem).to_string());
             return Err(NoDifferences::Unreadable(problems.collect()));
@@ -56,6 +66,10 @@ impl Desk {
         let gone = gone.filter(|name| found.modules.iter().all(|module| module.name != **name));
         let mut differences = Differences {
             gone: gone.cloned().collect(),
+            other_flags: sources
+                .into_keys()
+                .filter(|name| found.flags.get(name) != present.flags.get(name))
+                .collect(),
             has_other_globals: found.global_values != present.global_values,
             ..Differences::default()
         };
@@ -70,6 +84,12 @@ impl Desk {
         }
         Ok(differences)
     }
+}
+
+/// The modules directories with links resolved, where they can be.
+fn resolved(layout: &Layout) -> Vec<PathBuf> {
+    let resolve = |dir: &PathBuf| fs_err::canonicalize(dir).unwrap_or_else(|_| dir.clone());
+    layout.modules_dirs.iter().map(resolve).collect()
 }
 
 /// The modules that differ from those in use. A file that cannot be compared counts as another.

@@ -22,7 +22,10 @@ pub(crate) struct Course {
 pub(crate) struct OfModule {
     pub(crate) hooks: Vec<HookPlan>,
     pub(crate) release: Option<Box<Release>>,
+    /// Whether its release is removed.
     pub(crate) is_removed: bool,
+    /// Whether it is switched off. It may have no release to remove.
+    pub(crate) is_off: bool,
 }
 
 impl Course {
@@ -56,7 +59,10 @@ impl Course {
                     hooks.push(plan);
                 }
             }
-            Step::Release(release) => self.at(release.module.as_str()).release = Some(release.clone()),
+            Step::Release(release) => {
+                let of = self.at(release.module.as_str());
+                (of.release, of.is_removed) = (Some(release.clone()), false);
+            }
             Step::Removal(release) => self.at(release).is_removed = true,
         }
     }

@@ -61,6 +61,29 @@ impl Moment {
             .collect()
     }
 
+    /// The modules that are on now, and are not only off but done with at the later moment.
+    pub(crate) fn switched_off<'a>(&'a self, later: &'a Self) -> impl Iterator<Item = &'a String> {
+        let is_done = |report: &&ModuleReport| !report.enabled && report.decided && report.state == "Disabled";
+        let done = later.modules.values().filter(is_done).map(|report| &report.name);
+        done.filter(|name| self.has_on(name))
+    }
+
+    /// The modules that are on and need one of these.
+    pub(crate) fn in_need_of(&self, gone: &[String]) -> Vec<String> {
+        let stay = self
+            .modules
+            .values()
+            .filter(|report| report.enabled && !gone.contains(&report.name));
+        let told = stay.filter_map(|report| {
+            let need = report.depends_on.iter().find(|need| gone.contains(need))?;
+            Some(format!(
+                "module '{}' needs '{need}', which is gone, and would wait",
+                report.name
+            ))
+        });
+        told.collect()
+    }
+
     /// The values of a module, or the global ones, that this moment has and the moment before had not.
     pub(crate) fn changed_values(&self, before: &Self, module: Option<&ModuleName>) -> Vec<Field> {
         let ([was, masked_was], [is, masked_is]) = (before.section(module), self.section(module));

@@ -106,6 +106,8 @@ impl Planner {
         let world = files.world.clone().unwrap_or_else(|| Arc::clone(&self.world));
         let patches = go(&*world, &mut preview).await?;
 
+        let gone: Vec<&String> = files.gone.iter().filter(|name| before.has_on(name)).collect();
+        let holds_gone = preview.copy().would_hold(gone.len());
         let passed = preview.end();
         let mut plan = Plan {
             unfinished: passed.unfinished,
@@ -115,14 +117,21 @@ impl Planner {
         for step in &passed.steps {
             course.note(step, &mut plan.hooks, &patches);
         }
-        for release in files.gone.iter().filter(|release| before.has_on(release)) {
-            course.at(release).is_removed = true;
+        for release in gone {
+            if holds_gone {
+                plan.held.push(Refused {
+                    name: release.clone(),
+                    reason: "its directory is gone, and so are those of many others".to_owned(),
+                });
+            } else {
+                course.at(release).is_removed = true;
+            }
         }
         let refused = passed.refused.into_iter().map(|(module, failure)| Refused {
             name: module.to_string(),
             reason: failure.to_string(),
         });
-        plan.refused = std::mem::take(&mut files.refused).into_iter().chain(refused).collect();
+        plan.refused = files.refused.iter().cloned().chain(refused).collect();
         let after = Moment::of(passed.copy);
         let writer = Writer {
             world: &*world,
@@ -184,10 +193,21 @@ impl Writer<'_> {
         for name in after.waiting(before) {
             course.at(&name);
         }
+        for name in before.switched_off(after) {
+            course.at(name).is_off = true;
+        }
         plan.global = after.changed_values(before, None);
         plan.refused.extend(after.refused(before));
-        plan.held = after.held(before);
+        plan.held.extend(after.held(before));
         plan.left_out.clone_from(&self.files.left_out);
+        let gone = &self.files.gone;
+        plan.left_out.extend(after.in_need_of(gone));
+        if gone.iter().any(|name| before.has_on(name)) {
+            let gone = gone.join(", ");
+            let enabled = "the list of enabled modules that hooks and charts see";
+            plan.left_out
+                .push(format!("{enabled} still has those that are gone ({gone})"));
+        }
         let of = |name: &String| self.module(name.clone(), &course.of[name]).boxed();
         let planned: Vec<BoxFuture<'_, _>> = course.order.iter().map(of).collect();
         plan.modules = stream::iter(planned).buffered(AT_ONCE).try_collect().await?;
@@ -214,6 +234,10 @@ impl Writer<'_> {
             }
             let gone = self.world.foresee_removal(&plan.name).await.map_err(NoPlan::Failed)?;
             plan.release = Some(objects::removal(gone));
+            return Ok(plan);
+        }
+        if course.is_off {
+            plan.act = Act::Remove;
             return Ok(plan);
         }
         // A module without a chart has hooks alone.

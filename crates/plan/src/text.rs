@@ -87,6 +87,7 @@ fn of_module(number: usize, module: &ModulePlan, paint: Paint) -> String {
     let (act, tone) = match module.act {
         Act::SwitchOn => ("is switched on, and runs", Tone::Good),
         Act::Run => ("runs", Tone::Waiting),
+        Act::Remove if module.release.is_none() => ("is switched off", Tone::Bad),
         Act::Remove => ("is removed", Tone::Bad),
         Act::Wait => ("would run, and waits", Tone::Waiting),
     };

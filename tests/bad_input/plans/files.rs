@@ -55,7 +55,7 @@ fn a_plan_of_other_directories_says_which_modules_come_go_and_change() {
         "late is removed (its directory is gone)",
         "- ConfigMap late",
         "not applied",
-        "victim: the files cannot be used",
+        "victim: a start would use its files, and they have a fault",
         "nonsense",
     ];
     assert_says(&said, &expected);
@@ -72,6 +72,46 @@ fn a_plan_of_other_directories_says_which_modules_come_go_and_change() {
     stage.wait_for_sizes("fresh:small good:small victim:small");
     let more = "get configmap good -o=jsonpath={.data.more}";
     assert_eq!(stage.kubectl(more), "thing");
+    operator.stop();
+}
+
+#[test]
+fn a_plan_says_which_modules_miss_one_that_is_gone_and_that_many_are_not_removed_at_once() {
+    let stage = Stage::build("gone-dirs");
+    stage.add_module("030-late");
+    stage.add_module("040-needy");
+    stage.write("modules/040-needy/module.yaml", "dependsOn: [late]\n");
+    stage.configure(&json!({}));
+    let operator = stage.start();
+    operator.wait_for(&[CONVERGED]);
+    let plan = |dir: &str| format!("plan --modules-dir {}", stage.path(dir).display());
+    let said = operator.ask_in_vain(&plan("modules"));
+    assert_says(&said, &["these are the directories in use"]);
+
+    copy(&stage.path("modules"), &stage.path("next"));
+    fs_err::remove_dir_all(stage.path("next/030-late")).unwrap();
+    let said = operator.ask_for_code(2, &plan("next"));
+    let expected = [
+        "late is removed (its directory is gone)",
+        "module 'needy' needs 'late', which is gone, and would wait",
+        "still has those that are gone (late)",
+    ];
+    assert_says(&said, &expected);
+
+    for module in ["010-good", "020-victim"] {
+        fs_err::remove_dir_all(stage.path("next").join(module)).unwrap();
+    }
+    let said = operator.ask_for_code(2, &plan("next"));
+    assert_says(&said, &["held until a person confirms", "good: its directory is gone"]);
+    assert!(!said.contains("is removed"), "{said}");
+    operator.stop();
+
+    // It comes true.
+    stage.rename("modules", "before");
+    stage.rename("next", "modules");
+    let operator = stage.start();
+    operator.wait_for(&["whose modules are no longer named are kept"]);
+    stage.wait_for_sizes("good:small late:small needy:small victim:small");
     operator.stop();
 }
 

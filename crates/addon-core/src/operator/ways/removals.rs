@@ -48,6 +48,11 @@ impl Operator {
         self.hold_removals(new, reason);
     }
 
+    /// Whether the removals of so many modules, whose directories are gone, would be held until a person confirms them.
+    pub fn would_hold(&self, gone: usize) -> bool {
+        too_many(gone, self.certainty().all_there().len())
+    }
+
     fn hold_removals(&mut self, releases: Vec<String>, reason: HeldFor) {
         self.removal.brake_mut().hold(&releases, reason);
         self.cx.tell(Notice::PurgeHeld { releases, reason });
