@@ -197,9 +197,13 @@ impl Follower {
                 self.unfit = None;
                 self.following.hasten();
             }
-            Word::Read(version, reply) => {
-                // The plan may have come to its end.
-                let _ = reply.send(self.read_version(&version).await);
+            Word::Read(version, mut reply) => {
+                let read = tokio::select! {
+                    // The plan has come to its end, and verdicts on the version in use wait.
+                    () = reply.closed() => return,
+                    read = self.read_version(&version) => read,
+                };
+                let _ = reply.send(read);
             }
             Word::Judged(edition, _) if Some(edition) != self.edition => {}
             Word::Judged(_, FilesVerdict::Good) => {

@@ -314,10 +314,12 @@ impl Offices {
                 let _ = followed.words.send(Word::Check(reply));
             }
             Wish::Read(module, version, reply) => {
-                // Without a source the reply is dropped, which tells the asker so.
-                if let Some(followed) = self.followed.get(&module) {
-                    let _ = followed.words.send(Word::Read(version, reply));
-                }
+                let Some(followed) = self.followed.get(&module) else {
+                    let _ = reply.send(Err("it has no source".to_owned()));
+                    return;
+                };
+                // If its follower has ended, the reply is dropped, which tells the asker so.
+                let _ = followed.words.send(Word::Read(version, reply));
             }
         }
     }

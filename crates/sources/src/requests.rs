@@ -63,7 +63,7 @@ impl Sources {
         };
         match read {
             Ok(Ok(read)) => read,
-            Ok(Err(_)) => Err(format!("module '{module}' has no source")),
+            Ok(Err(_)) => Err("its source has changed meanwhile".to_owned()),
             Err(_) => Err(format!(
                 "version {version} was not there within {} s",
                 VERSION.as_secs()

@@ -1,6 +1,6 @@
 //! A version that a plan asks for: its files are fetched and checked as those of a version on its way into use.
 //!
-//! Must never bring the version into use, nor read a version whose signature is bad.
+//! Must never bring the version into use, nor read a version whose signature is bad, nor fill the disk with planned versions.
 
 use addon_core::module::Origin;
 use channel_core::candidate::Signature;
@@ -22,11 +22,15 @@ impl Follower {
             Signature::Bad(why) => return Err(format!("the signature of {version} ({digest}) is not good: {why}")),
         }
         let told = |error| Chain(&error).to_string();
+        // At most one planned version stays on the disk.
+        self.drop_old_files().await;
         let place = self.taker.fetch(&inquiry, &digest).await.map_err(told)?;
         let inputs = self.taker.inputs(&self.source).await.map_err(told)?;
         let prepared = self.taker.check(&inputs, place).await.map_err(told)?;
-        let has_former = self.record.running.is_some();
-        Ok((prepared, Origin::Source { has_former }))
+        let origin = Origin::Source {
+            has_former: self.record.has_former(),
+        };
+        Ok((prepared, origin))
     }
 }
 
