@@ -72,12 +72,27 @@ fn the_page_tells_the_state_of_modules_without_their_secrets() {
         "/modules/victim",
         &["<bdi>ConfigMap</bdi>", "hooks/hook.sh", "deployed"],
     );
-    assert_says(&module, &["&lt;masked&gt;", "&quot;large&quot;", "<td>ConfigMap</td>"]);
+    assert_says(
+        &module,
+        &[
+            "&lt;masked&gt;",
+            "&quot;large&quot;",
+            "<td>ConfigMap</td>",
+            "exit code 0",
+        ],
+    );
     let graph = view(&address, "/graph/victim", &["victim: Ready"]);
     let state = view(
         &address,
         "/operator",
-        &["none runs", "MiB", "Last converges", "Operator-Startup"],
+        &[
+            "none runs",
+            "MiB",
+            "Last converges",
+            "Operator-Startup",
+            "<th scope=\"row\">helm</th><td class=\"number\">0 of ",
+            " a second in the last minute",
+        ],
     );
     for html in [overview, module, graph, state] {
         assert!(!html.contains("open-sesame"), "{html}");

@@ -45,6 +45,8 @@ pub(super) async fn listen(settings: &Settings, parts: &mut Parts, outside: &Out
         lookout: Arc::clone(&outside.lookout),
         charts: Arc::clone(&outside.charts),
         recorder: outside.recorder.clone(),
+        past: outside.past.clone(),
+        meters: Arc::clone(&outside.meters),
         channel: outside.channel.state.subscribe(),
         standing: outside.standing.subscribe(),
         secrets: outside.secrets.clone(),

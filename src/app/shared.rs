@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use ::channel::answers::Channel;
 use child::Spawner;
+use hooks::past::LastRuns;
 use hooks::records::{self, Recorder};
 use intake::answers::Reloader;
 use leadership::Concerned;
@@ -45,6 +46,7 @@ pub(super) struct Outside {
     /// Reports about the sources of modules.
     pub(super) sources: Arc<OnceLock<Sources>>,
     pub(super) recorder: Recorder,
+    pub(super) past: LastRuns,
     pub(super) events: ConfigEvents,
     pub(super) secrets: Secrets,
     pub(super) spools: Spools,
@@ -75,6 +77,7 @@ impl Outside {
             planner: Arc::default(),
             reloader: Arc::default(),
             sources: Arc::default(),
+            past: LastRuns::default(),
             recorder: Recorder::new(settings.tmp_dir.join(records::DIR), log.secrets.clone()),
             events: ConfigEvents::default(),
             secrets: log.secrets.clone(),

@@ -2,30 +2,31 @@
 //!
 //! Every text is masked here. Must never hand over a secret, and never ask the API server for the overview.
 
+mod detail;
+mod records;
+
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use addon_core::operator::query::{
-    ConfigValuesQuery, ConvergesQuery, FailingTask, HeldBy, HeldRemoval, ModuleReport, ModulesQuery, PastConverge,
-    PatchesQuery, QueueReport, QueuesQuery, Secrets as Wanted, SourcesQuery, Status, StatusQuery, ValuesQuery,
+    ConvergesQuery, FailingTask, HeldBy, HeldRemoval, ModuleReport, ModulesQuery, PastConverge, QueueReport,
+    QueuesQuery, SlotReport, SlotsQuery, SourcesQuery, Status, StatusQuery,
 };
 use channel_core::view::{Answerer, ChannelState, View};
-use hooks::answers::snapshots;
-use hooks::records::{Entry, Recorder};
+use hooks::past::LastRuns;
+use hooks::records::Recorder;
 use jiff::Timestamp;
 use leadership::standing::{ActingRole, Told};
 use listeners::{Loop, Unanswered};
-use names::{ModuleName, Owner};
-use page::facts::{self, Detail, Failing, Fleet, Machinery};
+use page::facts::{self, Failing, Fleet, Machinery};
 use page::server::{Answer, Role, Source, Unavailable};
 use releases::answers::charts::Charts;
-use releases::answers::history;
 use releases::drift::lookout::Lookout;
-use releases::drift::lookout::object_healths::{Census, ObjectHealth};
+use releases::drift::lookout::object_healths::Census;
 use report::secrets::Secrets;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use telling::meters::process;
+use telling::meters::{Meters, process};
 use tokio::sync::watch;
 
 /// The precision of a time that is computed from elapsed seconds. A finer one would differ from answer to answer.
@@ -42,6 +43,10 @@ pub struct Facts {
     pub charts: Arc<OnceLock<Charts>>,
     /// The records of hook runs.
     pub recorder: Recorder,
+    /// The last run of each hook.
+    pub past: LastRuns,
+    /// The metrics of the program.
+    pub meters: Arc<Meters>,
     /// The state of the channel.
     pub channel: watch::Receiver<ChannelState>,
     /// The role of this replica.
@@ -57,13 +62,17 @@ pub struct Facts {
 /// The source of facts for the page, which is told of changes by `changed`.
 pub fn source(facts: Facts, changed: watch::Receiver<()>) -> Source {
     let known = facts.known.clone();
-    let (of_fleet, of_module, of_machinery, of_role) = (facts.clone(), facts.clone(), facts.clone(), facts);
+    let of = || facts.clone();
+    let (of_fleet, of_module, of_events, of_comparison) = (of(), of(), of(), of());
+    let (of_machinery, of_role) = (of(), facts);
     Source {
         fleet: Box::new(move || answered(of_fleet.clone(), Facts::fleet)),
         module: Box::new(move |name| {
             let facts = of_module.clone();
             Box::pin(async move { facts.detail(&name).await.map_err(unanswered) })
         }),
+        events: Box::new(move |name| Box::pin(of_events.clone().events(name))),
+        comparison: Box::new(move |name, from, to| Box::pin(of_comparison.clone().comparison(name, from, to))),
         machinery: Box::new(move || answered(of_machinery.clone(), Facts::machinery)),
         role: Box::new(move || of_role.role()),
         known,
@@ -114,81 +123,6 @@ impl Facts {
         Ok(self.masked(Fleet { operator, modules }))
     }
 
-    /// The facts about one module; none if there is no such module.
-    async fn detail(self, name: &str) -> Result<Option<Detail>, Unanswered> {
-        let Ok(module) = ModuleName::parse(name) else {
-            return Ok(None);
-        };
-        let (with_global, secrets) = (false, Wanted::Masked);
-        let of = || Some(module.clone());
-        let values = ValuesQuery {
-            module: of(),
-            with_global,
-            secrets,
-        };
-        let Ok(values) = listeners::ask(&self.doors, values).await? else {
-            return Ok(None);
-        };
-        let section = ConfigValuesQuery {
-            module: of(),
-            with_global,
-            secrets,
-        };
-        let section = listeners::ask(&self.doors, section).await?.unwrap_or_default();
-        let patches = PatchesQuery { module: of(), secrets };
-        let patches = listeners::ask(&self.doors, patches).await?.unwrap_or_default();
-        let hooks = snapshots::hooks(&self.doors, Owner::Module(module.clone()))
-            .await?
-            .unwrap_or_default();
-        let watched = hooks.into_iter().map(|(hook, bindings)| {
-            let names = bindings.into_iter().map(|(binding, _)| binding.to_string());
-            (hook.to_string(), names.collect())
-        });
-        let queues = listeners::ask(&self.doors, QueuesQuery).await?;
-        let ours = queues
-            .iter()
-            .filter(|queue| queue.tasks.iter().any(|task| task.module == name));
-        let detail = Detail {
-            values,
-            section,
-            patches,
-            hooks: watched.collect(),
-            queues: ours.map(queue).collect(),
-            objects: self.objects(name).await,
-            history: self.history(name).await,
-            runs: self.runs(name).await,
-        };
-        Ok(Some(self.masked(detail)))
-    }
-
-    async fn objects(&self, module: &str) -> Vec<facts::Object> {
-        let Some(lookout) = self.lookout.get() else {
-            return Vec::new();
-        };
-        lookout.objects_of(module).await.into_iter().map(object).collect()
-    }
-
-    async fn history(&self, module: &str) -> Vec<facts::Revision> {
-        let Some(charts) = self.charts.get() else {
-            return Vec::new();
-        };
-        let kept = history::history(&charts.cluster, module).await.into_iter();
-        let told = kept.map(|kept| facts::Revision {
-            number: kept.revision,
-            status: kept.status.to_owned(),
-            written: kept.written.try_into().unwrap_or_default(),
-            config: kept.config,
-        });
-        told.collect()
-    }
-
-    /// The recorded runs of the module's hooks, without the contents of the records: these are shown at the debug socket alone.
-    async fn runs(&self, module: &str) -> Vec<facts::Run> {
-        let recorder = self.recorder.clone();
-        let entries = blocking::run(move || recorder.entries()).await.unwrap_or_default();
-        entries.into_iter().filter_map(|entry| run(entry, module)).collect()
-    }
-
     async fn machinery(self) -> Result<Machinery, Unanswered> {
         let queues = listeners::ask(&self.doors, QueuesQuery).await?;
         let converges = listeners::ask(&self.doors, ConvergesQuery).await?;
@@ -201,7 +135,10 @@ impl Facts {
             reason = "a number of bytes"
         )]
         let memory = process::resident_bytes().map(|bytes| bytes as u64);
+        let slots = listeners::ask(&self.doors, SlotsQuery).await?;
         let machinery = Machinery {
+            slots: slots.into_iter().map(slots_of).collect(),
+            requests_per_second: Some(self.meters.requests().per_second()),
             queues: busy.into_iter().map(queue).collect(),
             idle_queues: idle.len(),
             converges: converges.into_iter().rev().map(converge).collect(),
@@ -225,11 +162,24 @@ impl Facts {
         }
     }
 
+    fn charts(&self) -> Result<&Charts, Unavailable> {
+        let charts = self.charts.get();
+        charts.ok_or_else(|| Unavailable::Unanswered("the operator is not connected with the cluster yet".to_owned()))
+    }
+
     /// The facts with masked secrets, whatever field they are in.
     fn masked<T: Serialize + DeserializeOwned>(&self, facts: T) -> T {
         let mut document = serde_json::to_value(facts).expect("facts are plain data with text keys");
         self.secrets.mask(&mut document);
         serde_json::from_value(document).expect("masking replaces texts by texts")
+    }
+}
+
+fn slots_of(report: SlotReport) -> facts::Slots {
+    facts::Slots {
+        kind: report.kind.to_owned(),
+        number: report.number,
+        jobs: report.jobs,
     }
 }
 
@@ -323,16 +273,6 @@ fn failing(task: FailingTask, now: i64) -> Failing {
     }
 }
 
-fn object(object: ObjectHealth) -> facts::Object {
-    facts::Object {
-        kind: object.kind,
-        namespace: object.namespace,
-        name: object.name,
-        health: object.health.to_owned(),
-        sentence: object.sentence,
-    }
-}
-
 fn queue(report: &QueueReport) -> facts::Queue {
     facts::Queue {
         name: report.name.clone(),
@@ -344,20 +284,6 @@ fn queue(report: &QueueReport) -> facts::Queue {
             .map(|task| task.description.clone())
             .unwrap_or_default(),
     }
-}
-
-/// The record of a run, if it is one of the module's hooks.
-fn run(entry: Entry, module: &str) -> Option<facts::Run> {
-    let run = entry.run.filter(|run| run.module.as_deref() == Some(module))?;
-    Some(facts::Run {
-        id: entry.id,
-        hook: run.hook,
-        binding: run.binding,
-        began: run.began,
-        seconds: run.seconds,
-        end: run.end.to_string(),
-        failure: run.failure,
-    })
 }
 
 /// The lines of a report as names and texts. A line without a name continues the one before.

@@ -8,6 +8,7 @@ use std::time::Duration;
 use child::Spawner;
 use disk::Layout;
 use hooks::Tools;
+use hooks::past::LastRuns;
 use hooks::records::Recorder;
 use hooks::relay::Style;
 use jobs::Ground;
@@ -57,6 +58,7 @@ pub(crate) async fn tools(place: Place<'_>) -> Arc<Tools> {
         hooks_dir: None,
         script_deadline: Duration::from_mins(1),
         relay: Style::default(),
+        past: LastRuns::default(),
         recorder: Recorder::new(place.dir.join("records"), Secrets::default()),
         ground: Arc::new(Ground {
             cluster,

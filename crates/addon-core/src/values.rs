@@ -217,6 +217,15 @@ impl Store {
         self.owners.get(owner).and_then(|layers| layers.config.clone())
     }
 
+    /// The values that an owner would have without a section of the `ConfigMap` and without hooks: those of its files, and
+    /// the defaults of its schemas.
+    pub fn defaults(&self, owner: &Owner) -> Value {
+        let layers = self.layers(owner);
+        let sum = layers.sum(&owner.values_key(), None, &Operations::default());
+        // Nothing is laid over the files, which were accepted when they were read.
+        sum.unwrap_or_default()
+    }
+
     /// The accumulated patches of an owner's hooks.
     pub fn patches(&self, owner: &Owner) -> Arc<Operations> {
         self.owners

@@ -8,6 +8,7 @@
 //!                     |  --> child      the process; relay: its output in the log
 //!                     |  --> files      patches of values and objects, metrics, the answer of a review
 //!                     |  --> objects    patches of objects, in their order
+//!                     |  --> past       the last run of each hook: its end, its last lines
 //!                     v  --> records    the files of the run, on demand
 //!                  HookRan --> the core                   answers   snapshots and records, for commands
 //! ```
@@ -22,6 +23,7 @@ pub mod enabled;
 mod failures;
 mod files;
 pub mod filters;
+pub mod past;
 mod recording;
 pub mod records;
 pub mod rehearsal;
@@ -105,8 +107,8 @@ async fn perform(
         spawn.cwd = spawn.program.parent().map(Into::into);
     }
     spawn.env.extend(files.environment());
-    spawn.stdout = Output::lines(lines.sink(Stream::Stdout)).and_captured(recording.stdout_limit());
-    spawn.stderr = Output::lines(lines.sink(Stream::Stderr)).and_captured(STDERR_LIMIT);
+    spawn.stdout = Output::lines(recording.beside(lines.sink(Stream::Stdout))).and_captured(recording.stdout_limit());
+    spawn.stderr = Output::lines(recording.beside(lines.sink(Stream::Stderr))).and_captured(STDERR_LIMIT);
     let files = recording
         .given(files, &program, catalogue.dir(&hook.owner)?, &spawn)
         .await;

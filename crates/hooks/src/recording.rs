@@ -1,6 +1,6 @@
-//! Notes the files and the output of a run for its record, if its hook is recorded.
+//! Notes the end of a run and its last lines, and for a hook that is recorded also its files and its output.
 //!
-//! Without a record nothing is read or kept. Must never make a run fail: a file that cannot be read is noted as such.
+//! Without a record no file is read. Must never make a run fail: a file that cannot be read is noted as such.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -12,32 +12,150 @@ use addon_core::hook::context::BindingContext;
 use addon_core::operator::effect::HookRun;
 use child::{Captured, Exit, Finished, ProcessError, Spawn};
 use jiff::Timestamp;
+use names::HookId;
+use report::secrets::Secrets;
 use tokio::task::spawn_blocking;
 
 use super::files::Files;
 use super::{Program, STDERR_LIMIT};
 use crate::Tools;
+use crate::past::{self, LastRun, LastRuns, Tail};
 use crate::records::record::{self, End, RunFile, VARIABLES};
 use crate::records::{Inputs, Printed, Raw, RawFile, Recorder};
 use jobs::tmp::TmpFile;
 
-/// The record of a run while the run goes on.
-pub(super) struct Recording(Option<Box<Notes>>);
+/// A run that goes on, for its record and as the hook's last run.
+pub(super) struct Recording {
+    hook: HookId,
+    past: LastRuns,
+    secrets: Secrets,
+    began: Timestamp,
+    binding: String,
+    tail: Tail,
+    /// The end of the program and the time that it took, once it has ended.
+    ended: Option<(End, Duration)>,
+    /// None if the hook is not recorded.
+    notes: Option<Box<Notes>>,
+}
 
 /// The notes about a run.
 struct Notes {
     recorder: Recorder,
     raw: Raw,
-    /// Whether the program has ended, or could not be started.
-    is_over: bool,
 }
 
 impl Recording {
     /// Begins a record if the hook is recorded.
     pub(super) fn begin(tools: &Tools, run: &HookRun) -> Self {
-        if !tools.recorder.begins(&run.hook) {
-            return Self(None);
+        let labels = &run.labels;
+        let binding = if labels.binding_name.is_empty() {
+            labels.cause.key().to_owned()
+        } else {
+            labels.binding_name.clone()
+        };
+        Self {
+            hook: run.hook.clone(),
+            past: tools.past.clone(),
+            secrets: tools.ground.spawner.secrets().clone(),
+            began: Timestamp::now(),
+            binding,
+            tail: Tail::default(),
+            ended: None,
+            notes: tools
+                .recorder
+                .begins(&run.hook)
+                .then(|| Box::new(Notes::begin(tools, run))),
         }
+    }
+
+    /// A receiver of lines that notes the last ones, and passes all on to another one.
+    pub(super) fn beside(&self, sink: impl FnMut(&str) + Send + 'static) -> impl FnMut(&str) + Send + 'static {
+        self.tail.beside(sink, &self.secrets)
+    }
+
+    /// The number of bytes of standard output to keep.
+    pub(super) fn stdout_limit(&self) -> usize {
+        if self.notes.is_some() { STDERR_LIMIT } else { 0 }
+    }
+
+    /// Notes the program and the files that it is given.
+    pub(super) async fn given(
+        &mut self,
+        files: Files,
+        program: &Program,
+        module: Option<&Path>,
+        spawn: &Spawn,
+    ) -> Files {
+        self.began = Timestamp::now();
+        let Some(notes) = &mut self.notes else { return files };
+        notes.raw.began = self.began;
+        notes.raw.program = described(program, module, spawn);
+        self.read(files, RunFile::is_given).await
+    }
+
+    /// Notes the end of the program and the files that it wrote.
+    pub(super) async fn wrote(&mut self, files: Files, finished: &Result<Finished, ProcessError>) -> Files {
+        let (end, finished) = match finished {
+            Ok(finished) => match finished.exit {
+                Exit::Code(code) => (End::ExitCode(code), Some(finished)),
+                Exit::Signal(number) => (End::Signal(number), Some(finished)),
+            },
+            Err(ProcessError::TimedOut { finished, .. }) => (End::Deadline, Some(&**finished)),
+            Err(ProcessError::Start { .. } | ProcessError::Stuck { .. }) => (End::NotStarted, None),
+            // The hook did not cause the end of this run.
+            Err(ProcessError::Wait { .. } | ProcessError::Cancelled { .. }) => return files,
+        };
+        let took = finished.map_or(Duration::ZERO, |finished| finished.usage.wall);
+        self.ended = Some((end, took));
+        let Some(notes) = &mut self.notes else { return files };
+        (notes.raw.end, notes.raw.took) = (end, took);
+        if let Some(finished) = finished {
+            notes.raw.stdout = printed(&finished.stdout);
+            notes.raw.stderr = printed(&finished.stderr);
+        }
+        self.read(files, |file| !file.is_given()).await
+    }
+
+    async fn read(&mut self, files: Files, which: impl Fn(RunFile) -> bool + Send + 'static) -> Files {
+        let Some(notes) = &mut self.notes else { return files };
+        let (files, noted) = blocking::run(move || {
+            let listed = files.listed().into_iter().filter(|(file, _)| which(*file));
+            let noted: Vec<RawFile> = listed.map(|(file, at)| noted(file, at)).collect();
+            (files, noted)
+        })
+        .await;
+        notes.raw.files.extend(noted);
+        files
+    }
+
+    /// Keeps the run as the hook's last one. Starts to write the record, and does not wait for the end of the write.
+    pub(super) fn end(self, failure: Option<&Failure>) {
+        let failure = failure.map(|failure| &failure.report);
+        if let Some((end, took)) = self.ended {
+            let run = LastRun {
+                binding: self.binding,
+                began: self.began,
+                took,
+                end,
+                failure: failure.map(|report| past::cut(report, &self.secrets)),
+                output: self.tail.lines(),
+            };
+            self.past.keep(self.hook, run);
+        }
+        let Some(notes) = self.notes else { return };
+        let Notes { recorder, mut raw } = *notes;
+        if self.ended.is_some() {
+            raw.failure = failure.cloned();
+            // The disk may hang, and nothing depends on the record.
+            drop(spawn_blocking(move || recorder.keep(raw)));
+        } else {
+            recorder.did_not_begin(&raw.hook);
+        }
+    }
+}
+
+impl Notes {
+    fn begin(tools: &Tools, run: &HookRun) -> Self {
         let raw = Raw {
             hook: run.hook.clone(),
             cause: run.labels.cause.key().to_owned(),
@@ -60,86 +178,9 @@ impl Recording {
             stdout: Printed::default(),
             stderr: Printed::default(),
         };
-        Self(Some(Box::new(Notes {
+        Self {
             recorder: tools.recorder.clone(),
             raw,
-            is_over: false,
-        })))
-    }
-
-    /// The number of bytes of standard output to keep.
-    pub(super) fn stdout_limit(&self) -> usize {
-        if self.0.is_some() { STDERR_LIMIT } else { 0 }
-    }
-
-    /// Notes the program and the files that it is given.
-    pub(super) async fn given(
-        &mut self,
-        files: Files,
-        program: &Program,
-        module: Option<&Path>,
-        spawn: &Spawn,
-    ) -> Files {
-        let Some(notes) = &mut self.0 else { return files };
-        notes.raw.began = Timestamp::now();
-        notes.raw.program = described(program, module, spawn);
-        self.read(files, RunFile::is_given).await
-    }
-
-    /// Notes the end of the program and the files that it wrote.
-    pub(super) async fn wrote(&mut self, files: Files, finished: &Result<Finished, ProcessError>) -> Files {
-        let Some(notes) = &mut self.0 else { return files };
-        let finished = match finished {
-            Ok(finished) => {
-                notes.raw.end = match finished.exit {
-                    Exit::Code(code) => End::ExitCode(code),
-                    Exit::Signal(number) => End::Signal(number),
-                };
-                Some(finished)
-            }
-            Err(ProcessError::TimedOut { finished, .. }) => {
-                notes.raw.end = End::Deadline;
-                Some(&**finished)
-            }
-            Err(ProcessError::Start { .. } | ProcessError::Stuck { .. }) => None,
-            // The hook did not cause the end of this run.
-            Err(ProcessError::Wait { .. } | ProcessError::Cancelled { .. }) => return files,
-        };
-        notes.is_over = true;
-        if let Some(finished) = finished {
-            notes.raw.took = finished.usage.wall;
-            notes.raw.stdout = printed(&finished.stdout);
-            notes.raw.stderr = printed(&finished.stderr);
-        }
-        self.read(files, |file| !file.is_given()).await
-    }
-
-    async fn read(&mut self, files: Files, which: impl Fn(RunFile) -> bool + Send + 'static) -> Files {
-        let Some(notes) = &mut self.0 else { return files };
-        let (files, noted) = blocking::run(move || {
-            let listed = files.listed().into_iter().filter(|(file, _)| which(*file));
-            let noted: Vec<RawFile> = listed.map(|(file, at)| noted(file, at)).collect();
-            (files, noted)
-        })
-        .await;
-        notes.raw.files.extend(noted);
-        files
-    }
-
-    /// Starts to write the record, and does not wait for the end of the write.
-    pub(super) fn end(self, failure: Option<&Failure>) {
-        let Some(notes) = self.0 else { return };
-        let Notes {
-            recorder,
-            mut raw,
-            is_over,
-        } = *notes;
-        if is_over {
-            raw.failure = failure.map(|failure| failure.report.clone());
-            // The disk may hang, and nothing depends on the record.
-            drop(spawn_blocking(move || recorder.keep(raw)));
-        } else {
-            recorder.did_not_begin(&raw.hook);
         }
     }
 }

@@ -10,6 +10,7 @@ use objects::Patcher;
 use telling::meters::Meters;
 use watches::Monitors;
 
+use crate::past::LastRuns;
 use crate::records::Recorder;
 use crate::relay::Style;
 
@@ -31,6 +32,8 @@ pub struct Tools {
     pub relay: Style,
     /// Records runs of hooks on demand.
     pub recorder: Recorder,
+    /// The last run of each hook.
+    pub past: LastRuns,
 }
 
 impl Tools {

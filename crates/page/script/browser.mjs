@@ -93,7 +93,8 @@ async function without_script() {
 }
 
 async function check() {
-  const views = ["", "graph", "operator", "modules/cert-manager", "graph/cert-manager"];
+  const module = "modules/cert-manager";
+  const views = ["", "graph", "operator", module, "graph/cert-manager", `${module}/events`, `${module}/revisions/8/9`];
   const sizes = { 0: views.slice(0, 3), 6: views, 200: views, 1000: views.slice(0, 2), hostile: views.slice(0, 3), standby: [""] };
   for (const [size, shown] of Object.entries(sizes)) {
     for (const view of shown) {
@@ -118,6 +119,8 @@ async function pictures() {
     "page-overview-light": ["/200/", small],
     "page-overview-dark": ["/200/", { ...small, colorScheme: "dark" }],
     "page-module-light": ["/200/modules/node-exporter", small],
+    "page-events-light": ["/200/modules/node-exporter/events", small],
+    "page-revisions-light": ["/200/modules/node-exporter/revisions/8/9", small],
     "page-graph-dark": ["/200/graph/loki", { ...small, colorScheme: "dark" }],
     "page-operator-light": ["/200/operator", small],
     "page-overview-narrow": ["/200/", { viewport: NARROW }],

@@ -150,12 +150,16 @@ pub struct Detail {
     pub values: Value,
     /// The section of the ConfigMap, likewise; null without one.
     pub section: Value,
+    /// The values without the section and without hooks, likewise.
+    pub defaults: Value,
     /// The operations of hooks on the values, as JSON patches.
     pub patches: Value,
     /// The revisions that helm keeps.
     pub history: Vec<Revision>,
     /// The hooks, each with its kubernetes bindings.
     pub hooks: BTreeMap<String, Vec<String>>,
+    /// The last run of each hook, by its name.
+    pub last_runs: BTreeMap<String, LastRun>,
     /// The recorded runs of its hooks.
     pub runs: Vec<Run>,
     /// The queues with a task of the module.
@@ -187,6 +191,75 @@ pub struct Revision {
     pub written: i64,
     /// The digest of the section of the ConfigMap with which it was made.
     pub config: Option<String>,
+}
+
+/// An Event about a module, its objects or their pods.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Event {
+    /// The time of its last occurrence, in seconds since 1970.
+    pub last: i64,
+    pub is_warning: bool,
+    pub reason: String,
+    /// The object that it is about, as in `Pod/web-0`.
+    pub object: String,
+    pub message: String,
+    /// The number of occurrences.
+    pub count: u32,
+}
+
+/// The difference of two revisions of a release.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Comparison {
+    /// The number of the first revision.
+    pub from: u32,
+    /// The number of the second revision.
+    pub to: u32,
+    /// The objects that differ.
+    pub changes: Vec<Change>,
+}
+
+/// An object that differs.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Change {
+    /// `new`, `changed` or `gone`.
+    pub act: String,
+    /// Its kind, namespace and name.
+    pub object: String,
+    /// The fields that differ.
+    pub fields: Vec<FieldChange>,
+}
+
+/// A field that differs.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct FieldChange {
+    /// The path, as in `spec.containers[web].image`.
+    pub path: String,
+    /// The value before as JSON; empty if the field is new.
+    pub before: String,
+    /// The value after as JSON; empty if the field is gone.
+    pub after: String,
+}
+
+/// The last run of a hook.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LastRun {
+    /// The binding for which it ran.
+    pub binding: String,
+    /// The time of its beginning, in seconds since 1970.
+    pub began: i64,
+    /// The seconds that it took.
+    pub seconds: f64,
+    /// The end: an exit code, or another word.
+    pub end: String,
+    /// The failure; empty if it succeeded.
+    pub failure: String,
+    /// Its last lines.
+    pub output: Vec<String>,
 }
 
 /// A recorded run of a hook.
@@ -231,10 +304,26 @@ pub struct Machinery {
     pub converges: Vec<Converge>,
     /// The report of `channel status`: a name and a text in each line.
     pub channel: Vec<(String, String)>,
+    /// The slots that limit the number of jobs at once.
+    pub slots: Vec<Slots>,
+    /// The requests to the API server, on average of the last minute.
+    pub requests_per_second: Option<f64>,
     /// The resident memory in bytes.
     pub memory: Option<u64>,
     /// The time of the start of the process, in seconds since 1970.
     pub started: Option<i64>,
+}
+
+/// The slots of one kind.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Slots {
+    /// `helm`, `hook` or `review`.
+    pub kind: String,
+    /// The number of slots.
+    pub number: usize,
+    /// The jobs that hold one.
+    pub jobs: Vec<String>,
 }
 
 /// A converge that has ended.

@@ -7,13 +7,15 @@ use serde::Serialize;
 use thiserror::Error;
 
 /// The templates with their names. `layout` and the other parts are used by the views.
-pub const TEMPLATES: [(&str, &str); 9] = [
+pub const TEMPLATES: [(&str, &str); 11] = [
     ("layout", include_str!("templates/layout.hbs")),
     ("label", include_str!("templates/label.hbs")),
     ("moment", include_str!("templates/moment.hbs")),
     ("alarms", include_str!("templates/alarms.hbs")),
     ("overview", include_str!("templates/overview.hbs")),
     ("module", include_str!("templates/module.hbs")),
+    ("events", include_str!("templates/events.hbs")),
+    ("comparison", include_str!("templates/comparison.hbs")),
     ("graph", include_str!("templates/graph.hbs")),
     ("operator", include_str!("templates/operator.hbs")),
     ("message", include_str!("templates/message.hbs")),
@@ -25,6 +27,10 @@ pub enum Template {
     Overview,
     /// One module.
     Module,
+    /// The Events of one module.
+    Events,
+    /// The difference of two revisions.
+    Comparison,
     Graph,
     Operator,
     /// A message in the place of a view.
@@ -74,6 +80,8 @@ impl Template {
         match self {
             Self::Overview => "overview",
             Self::Module => "module",
+            Self::Events => "events",
+            Self::Comparison => "comparison",
             Self::Graph => "graph",
             Self::Operator => "operator",
             Self::Message => "message",

@@ -2,6 +2,8 @@
 //!
 //! Must never compose a view for each client: what is composed is kept for a moment, and shared.
 
+mod of_module;
+
 use std::fmt::{self, Write as _};
 use std::io::Write as _;
 use std::sync::{Arc, OnceLock};
@@ -25,13 +27,12 @@ use thiserror::Error;
 use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 
-use crate::facts::{Detail, Fleet, Machinery, Operator};
+use crate::facts::{Comparison, Detail, Event, Fleet, Machinery, Operator};
 use crate::kept::Kept;
 use crate::render::{NotWritten, Template, Writer};
 use crate::review::{self, Reviewer};
 use crate::text::block;
 use crate::view::graph::GraphView;
-use crate::view::module::ModuleView;
 use crate::view::operator::OperatorView;
 use crate::view::overview::Overview;
 use crate::view::{Head, Place};
@@ -53,6 +54,9 @@ pub enum Unavailable {
     /// There is no such module.
     #[error("there is no module '{0}'")]
     NoSuchModule(String),
+    /// A view could not be read from the cluster.
+    #[error("{0}")]
+    Unread(String),
     /// A view could not be written.
     #[error(transparent)]
     NotWritten(#[from] NotWritten),
@@ -75,6 +79,10 @@ pub struct Source {
     pub fleet: Box<dyn Fn() -> Answer<Fleet> + Send + Sync>,
     /// The facts about one module; none if there is no such module.
     pub module: Box<dyn Fn(String) -> Answer<Option<Detail>> + Send + Sync>,
+    /// The Events about a module, the newest first.
+    pub events: Box<dyn Fn(String) -> Answer<Vec<Event>> + Send + Sync>,
+    /// The difference of two revisions of a module's release, the number of the first one before the other's.
+    pub comparison: Box<dyn Fn(String, u32, u32) -> Answer<Comparison> + Send + Sync>,
     /// The facts of the operator's view.
     pub machinery: Box<dyn Fn() -> Answer<Machinery> + Send + Sync>,
     /// The role of this replica.
@@ -106,6 +114,8 @@ struct Inner {
     source: Source,
     fleet: Kept<Arc<Fleet>>,
     views: Kept<Written>,
+    /// The views that are read from the cluster. News of the operator do not make them old.
+    records: Kept<Written>,
     /// Made for the first client: most operators never have one.
     writer: Arc<OnceLock<Writer>>,
     streams: Arc<Semaphore>,
@@ -128,6 +138,7 @@ pub fn router(source: Source, access: Access, stop: CancellationToken) -> Router
     let inner = Inner {
         fleet: Kept::new(source.changed.clone()),
         views: Kept::new(source.changed.clone()),
+        records: Kept::new(watch::channel(()).1),
         source,
         writer: Arc::default(),
         streams: Arc::new(Semaphore::new(STREAMS)),
@@ -137,7 +148,9 @@ pub fn router(source: Source, access: Access, stop: CancellationToken) -> Router
         .route("/", get(overview))
         .route("/graph", get(graph))
         .route("/graph/{name}", get(graph_of))
-        .route("/modules/{name}", get(module))
+        .route("/modules/{name}", get(of_module::module))
+        .route("/modules/{name}/events", get(of_module::events))
+        .route("/modules/{name}/revisions/{from}/{to}", get(of_module::comparison))
         .route("/operator", get(operator))
         .route("/live", get(news))
         .route("/assets/{name}", get(asset))
@@ -173,20 +186,6 @@ async fn graph_of(State(page): State<Page>, Path(name): Path<String>, headers: H
         page.written(Template::Graph, move || view).await
     };
     page.answer(&format!("graph/{name}"), &headers, making).await
-}
-
-async fn module(State(page): State<Page>, Path(name): Path<String>, headers: HeaderMap) -> Response {
-    let making = async {
-        let fleet = page.fleet().await?;
-        let detail = (page.source.module)(name.clone()).await?;
-        let found = fleet.modules.iter().find(|module| module.name == name);
-        let (Some(module), Some(detail)) = (found, detail) else {
-            return Err(Unavailable::NoSuchModule(name.clone()));
-        };
-        let view = ModuleView::of(&fleet, module, &detail);
-        page.written(Template::Module, move || view).await
-    };
-    page.answer(&format!("modules/{name}"), &headers, making).await
 }
 
 async fn operator(State(page): State<Page>, headers: HeaderMap) -> Response {
@@ -247,6 +246,16 @@ impl Inner {
         headers: &HeaderMap,
         making: impl Future<Output = Result<Written, Unavailable>>,
     ) -> Response {
+        self.answer_from(&self.views, name, headers, making).await
+    }
+
+    async fn answer_from(
+        &self,
+        views: &Kept<Written>,
+        name: &str,
+        headers: &HeaderMap,
+        making: impl Future<Output = Result<Written, Unavailable>>,
+    ) -> Response {
         match (self.source.role)() {
             Role::Leads => {}
             Role::Standby(leader) => {
@@ -267,7 +276,7 @@ impl Inner {
                 );
             }
         }
-        match self.views.get(name, making).await {
+        match views.get(name, making).await {
             Ok(written) => written.answer(headers),
             Err(error @ Unavailable::NoSuchModule(_)) => self.message(
                 name,
@@ -279,6 +288,12 @@ impl Inner {
                 let title = "The operator does not answer now";
                 self.message(name, StatusCode::SERVICE_UNAVAILABLE, title, &error.to_string())
             }
+            Err(error @ Unavailable::Unread(_)) => self.message(
+                name,
+                StatusCode::BAD_GATEWAY,
+                "The cluster does not tell this",
+                &error.to_string(),
+            ),
             Err(error @ Unavailable::NotWritten(_)) => {
                 tracing::error!(error = %error, "A view of the page could not be written");
                 self.message(

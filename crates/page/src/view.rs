@@ -7,6 +7,7 @@ pub mod module;
 pub mod objects;
 pub mod operator;
 pub mod overview;
+pub mod records;
 mod values;
 
 use serde::Serialize;
@@ -78,6 +79,10 @@ pub enum Place {
     Modules,
     /// One module, a level below.
     Module,
+    /// The Events of one module, two levels below.
+    Events,
+    /// Two revisions of one module, four levels below.
+    Comparison,
     Graph,
     /// The graph of one module, a level below.
     GraphOf,
@@ -93,9 +98,14 @@ impl Head {
             title: row(title),
             root: match place {
                 Place::Module | Place::GraphOf => "../".to_owned(),
+                Place::Events => "../../".to_owned(),
+                Place::Comparison => "../../../../".to_owned(),
                 Place::Modules | Place::Graph | Place::Operator | Place::Elsewhere => String::new(),
             },
-            on_modules: matches!(place, Place::Modules | Place::Module),
+            on_modules: matches!(
+                place,
+                Place::Modules | Place::Module | Place::Events | Place::Comparison
+            ),
             on_graph: matches!(place, Place::Graph | Place::GraphOf),
             on_operator: place == Place::Operator,
             version: row(&operator.version),

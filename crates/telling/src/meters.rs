@@ -8,6 +8,7 @@ pub mod bindings;
 pub mod hooks;
 mod kept;
 pub mod meter;
+pub mod minute;
 pub mod process;
 pub mod queues;
 pub mod requests;
@@ -27,6 +28,7 @@ use report::secrets::Secrets;
 use self::hooks::HookMetrics;
 use self::kept::{Kept, Shown};
 use self::meter::{Counter, Face, Gauge, Histogram, Kind, Meter, Sampled};
+use self::minute::LastMinute;
 use self::queues::QueueActions;
 use crate::telemetry::Spools;
 
@@ -66,6 +68,7 @@ pub struct Meters {
     hooks: HookMetrics,
     secrets: Secrets,
     spools: Option<Spools>,
+    requests: LastMinute,
 }
 
 impl Meters {
@@ -112,7 +115,13 @@ impl Meters {
             hooks: HookMetrics::default(),
             secrets: Secrets::default(),
             spools: None,
+            requests: LastMinute::default(),
         }
+    }
+
+    /// The requests to the API server.
+    pub fn requests(&self) -> &LastMinute {
+        &self.requests
     }
 
     /// Adds to a counter. Adding zero creates the series. Ignored if this program does not have the counter.

@@ -32,6 +32,7 @@ pub(in crate::app) fn hook_tools(
         script_deadline: settings.hooks.script_timeout,
         relay: relay(settings),
         recorder: outside.recorder.clone(),
+        past: outside.past.clone(),
         ground: Arc::clone(ground),
     })
 }

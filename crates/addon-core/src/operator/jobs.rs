@@ -9,6 +9,7 @@ use names::Owner;
 use super::cx::Cx;
 use super::effect::{Effect, Job, JobId};
 use super::policy::{Mode, Policy};
+use super::query::SlotReport;
 use super::task::{Lane, Slot};
 use super::ticket::{RunFor, Ticket};
 
@@ -159,6 +160,22 @@ impl Jobs {
     /// The subjects of all jobs, for people.
     pub(super) fn subjects(&self) -> Vec<String> {
         self.running.values().map(|running| running.words.clone()).collect()
+    }
+
+    /// The slots by kind, with the jobs that hold them.
+    pub(super) fn slots(&self, policy: &Policy) -> Vec<SlotReport> {
+        let kinds = [(Slot::Helm, "helm"), (Slot::Hook, "hook"), (Slot::Review, "review")];
+        let report = |(slot, kind)| SlotReport {
+            kind,
+            number: bounds(slot, policy).0,
+            jobs: self
+                .running
+                .values()
+                .filter(|running| running.slot == slot)
+                .map(|running| running.words.clone())
+                .collect(),
+        };
+        kinds.map(report).into()
     }
 
     pub(super) fn holder(&self, id: JobId) -> Option<Holder<'_>> {

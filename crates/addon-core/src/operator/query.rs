@@ -52,6 +52,21 @@ pub struct PulseQuery;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QueuesQuery;
 
+/// The slots that limit the number of jobs at once, by kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SlotsQuery;
+
+/// The slots of one kind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SlotReport {
+    /// `helm`, `hook` or `review`.
+    pub kind: &'static str,
+    /// The number of slots. More are lent while jobs hang.
+    pub number: usize,
+    /// The subjects of the jobs that hold one, as texts for people.
+    pub jobs: Vec<String>,
+}
+
 /// All modules, by order and name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ModulesQuery;
@@ -77,6 +92,10 @@ pub struct ConfigValuesQuery {
     /// Whether secrets are shown.
     pub secrets: Secrets,
 }
+
+/// The values that a module would have without a section of the ConfigMap and without hooks; secrets are masked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DefaultsQuery(pub ModuleName);
 
 /// The values that the module's release would be given now.
 #[derive(Debug, Clone, PartialEq, Eq)]

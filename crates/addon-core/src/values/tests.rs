@@ -77,6 +77,17 @@ fn hooks_see_effective_values_and_separately_what_the_config_map_says() {
 }
 
 #[test]
+fn defaults_are_the_values_without_the_config_map_and_without_hooks() {
+    let owner = module("shop");
+    let mut store = store_with(&owner, json!({"size": "small", "count": 1}));
+    store.set_config(&owner, Some(json!({"size": "large"}))).unwrap();
+    commit(&mut store, &owner, &add("/shop/count", 2), &Patch::default());
+    assert_eq!(*store.effective(&owner), json!({"size": "large", "count": 2}));
+    assert_eq!(store.defaults(&owner), json!({"size": "small", "count": 1}));
+    assert_eq!(store.defaults(&module("other")), json!({}));
+}
+
+#[test]
 fn an_owner_that_nobody_mentions_has_empty_values_and_no_config() {
     let store = Store::new();
     assert_eq!(

@@ -39,6 +39,8 @@ fn source(fleet: Fleet, role: Role, changed: watch::Receiver<()>) -> Source {
             Box::pin(async move { Ok(fleet) })
         }),
         module: Box::new(|_| Box::pin(async { Ok(Some(sample::detail())) })),
+        events: Box::new(|_| Box::pin(async { Ok(sample::events()) })),
+        comparison: Box::new(|_, from, to| Box::pin(async move { Ok(sample::comparison(from, to)) })),
         machinery: Box::new(|| Box::pin(async { Ok(sample::machinery()) })),
         role: Box::new(move || role.clone()),
         known,

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::facts::{
-    Converge, Detail, Failing, Fleet, HeldRemoval, Machinery, Module, Object, Operator, Queue, Revision, Run,
+    Change, Comparison, Converge, Detail, Event, Failing, FieldChange, Fleet, HeldRemoval, LastRun, Machinery, Module,
+    Object, Operator, Queue, Revision, Run, Slots,
 };
 use serde_json::{Value, json};
 
@@ -230,6 +231,7 @@ pub(crate) fn detail() -> Detail {
         ],
         values: values(),
         section: json!({"image": {"tag": "1.4.2"}, "replicas": 3, "password": "<masked>"}),
+        defaults: json!({"image": {"tag": "1.4.0"}, "replicas": 1}),
         patches: json!([{"op": "add", "path": "/web/tls/authority", "value": "generated"}]),
         history: vec![
             revision(6, "superseded", "a"),
@@ -244,6 +246,21 @@ pub(crate) fn detail() -> Detail {
             ),
             ("hooks/render.sh".to_owned(), Vec::new()),
         ]),
+        last_runs: BTreeMap::from([(
+            "hooks/certificates.sh".to_owned(),
+            LastRun {
+                binding: "certificates".to_owned(),
+                began: NOW - 108,
+                seconds: 0.184,
+                end: "exit code 1".to_owned(),
+                failure: "openssl: cannot open /etc/ssl/ca.crt".to_owned(),
+                output: vec![
+                    "renewing the authority".to_owned(),
+                    HOSTILE[0].to_owned(),
+                    "openssl: cannot open /etc/ssl/ca.crt".to_owned(),
+                ],
+            },
+        )]),
         runs: vec![Run {
             id: "20261129-200000-1".to_owned(),
             hook: "hooks/certificates.sh".to_owned(),
@@ -263,6 +280,85 @@ fn queue(name: &str, length: usize) -> Queue {
         status: "sleep for 42s".to_owned(),
         length,
         head: "ModuleRun:main:ingress-nginx:failures 7:helm upgrade".to_owned(),
+    }
+}
+
+/// The Events of a module, with texts that try to break the page among them.
+pub(crate) fn events() -> Vec<Event> {
+    let event = |ago: i64, is_warning: bool, reason: &str, object: &str, message: &str, count: u32| Event {
+        last: NOW - ago,
+        is_warning,
+        reason: reason.to_owned(),
+        object: object.to_owned(),
+        message: message.to_owned(),
+        count,
+    };
+    let pull = "Failed to pull image \"registry.example/web:typo\": not found";
+    let hostile = HOSTILE.map(|text| event(2_400, true, text, text, text, 1));
+    let plain = [
+        event(20, true, "Failed", "Pod/web-5c8-x7f2k", pull, 4),
+        event(
+            95,
+            false,
+            "ScalingReplicaSet",
+            "Deployment/web",
+            "Scaled up replica set web-5c8 from 0 to 1",
+            1,
+        ),
+        event(
+            95,
+            false,
+            "ModuleRun",
+            "ConfigMap/addon-operator",
+            "module 'web' is at revision 9",
+            1,
+        ),
+    ];
+    plain.into_iter().chain(hostile).collect()
+}
+
+/// The difference of two revisions.
+pub(crate) fn comparison(from: u32, to: u32) -> Comparison {
+    let field = |path: &str, before: &str, after: &str| FieldChange {
+        path: path.to_owned(),
+        before: before.to_owned(),
+        after: after.to_owned(),
+    };
+    let change = |act: &str, object: &str, fields: Vec<FieldChange>| Change {
+        act: act.to_owned(),
+        object: object.to_owned(),
+        fields,
+    };
+    let hostile = HOSTILE.map(|text| field(text, text, text)).to_vec();
+    Comparison {
+        from,
+        to,
+        changes: vec![
+            change(
+                "changed",
+                "Deployment web",
+                vec![
+                    field("spec.replicas", "1", "3"),
+                    field(
+                        "spec.template.spec.containers[web].image",
+                        "\"registry.example/web:1.4.2\"",
+                        "\"registry.example/web:typo\"",
+                    ),
+                    field("spec.template.spec.containers[web].env[LEVEL].value", "", "\"debug\""),
+                ],
+            ),
+            change("new", "HorizontalPodAutoscaler web", Vec::new()),
+            change("gone", "Ingress web", Vec::new()),
+            change("changed", "ConfigMap web-settings", hostile),
+        ],
+    }
+}
+
+fn slots(kind: &str, number: usize, jobs: &[&str]) -> Slots {
+    Slots {
+        kind: kind.to_owned(),
+        number,
+        jobs: jobs.iter().map(|job| (*job).to_owned()).collect(),
     }
 }
 
@@ -298,6 +394,16 @@ pub(crate) fn machinery() -> Machinery {
         ("checked", "20s ago, again in 40s"),
     ];
     Machinery {
+        slots: vec![
+            slots(
+                "helm",
+                2,
+                &["release of module 'ingress-nginx'", "release of module 'vault'"],
+            ),
+            slots("hook", 4, &["hook 'hooks/certificates.sh' of module 'web'"]),
+            slots("review", 16, &[]),
+        ],
+        requests_per_second: Some(3.4),
         queues: vec![queue("main", 12), queue("certificates", 1)],
         idle_queues: 41,
         converges: CONVERGES.iter().map(converge).collect(),

@@ -39,6 +39,15 @@ impl Stage {
                 Box::pin(async move { Ok(fleet) })
             }),
             module: Box::new(|_| Box::pin(async { Ok(Some(sample::detail())) })),
+            events: Box::new(|_| Box::pin(async { Ok(sample::events()) })),
+            comparison: Box::new(|_, from, to| {
+                Box::pin(async move {
+                    if from == 1 {
+                        return Err(Unavailable::Unread("no record of revision 1".to_owned()));
+                    }
+                    Ok(sample::comparison(from, to))
+                })
+            }),
             machinery: Box::new(|| Box::pin(async { Ok(sample::machinery()) })),
             role: Box::new(move || role.clone()),
             known,
@@ -89,6 +98,10 @@ async fn each_view_is_written_at_each_size() {
             let module = stage.well_formed("/modules/cert-manager").await;
             assert!(module.contains("web-settings"));
             stage.well_formed("/graph/cert-manager").await;
+            let events = stage.well_formed("/modules/cert-manager/events").await;
+            assert!(events.contains("ScalingReplicaSet") && !events.contains("<img"));
+            let compared = stage.well_formed("/modules/cert-manager/revisions/8/9").await;
+            assert!(compared.contains("spec.replicas") && !compared.contains("<img"));
         }
     }
 }
@@ -221,11 +234,28 @@ async fn a_standby_says_who_leads() {
 #[tokio::test]
 async fn an_absent_module_is_named() {
     let stage = Stage::of(sample::fleet(6), Role::Leads);
-    for path in ["/modules/absent", "/graph/absent"] {
+    for path in [
+        "/modules/absent",
+        "/graph/absent",
+        "/modules/absent/events",
+        "/modules/absent/revisions/1/2",
+    ] {
         let (status, html) = stage.get(path).await;
         assert_eq!(status, StatusCode::NOT_FOUND);
         assert!(html.contains("there is no module &#x27;absent&#x27;"), "{html}");
     }
+}
+
+#[tokio::test]
+async fn a_view_that_the_cluster_does_not_tell_has_the_reason() {
+    let stage = Stage::of(sample::fleet(6), Role::Leads);
+    let (status, html) = stage.get("/modules/cert-manager/revisions/1/2").await;
+    assert_eq!(status, StatusCode::BAD_GATEWAY);
+    assert!(html.contains("no record of revision 1"), "{html}");
+    assert!(
+        html.contains("href=\"../../../../assets/"),
+        "links lead up from a view below"
+    );
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,13 +1,11 @@
 //! The view of one module: its state with the reason, its objects, values, revisions, hooks and queues.
 
-use std::collections::BTreeMap;
-
 use serde::Serialize;
 
 use super::objects::{Kind, kinds};
 use super::values::{self, Entry};
 use super::{Head, Label, Place, Tone, health_label, needed_by, state_label};
-use crate::facts::{Detail, Failing, Fleet, Module, Queue, Run};
+use crate::facts::{self, Detail, Failing, Fleet, Module, Queue, Run};
 use crate::text::{Moment, block, encoded, row};
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -57,6 +55,8 @@ pub struct ModuleView {
     pub more_values: usize,
     /// Its section of the ConfigMap as JSON; empty if there is none.
     pub section: String,
+    /// The path of its Events, from the root.
+    pub events: String,
     /// The revisions of its release, the newest first.
     pub history: Vec<Revision>,
     pub hooks: Vec<Hook>,
@@ -97,6 +97,8 @@ pub struct Revision {
     pub written: Option<Moment>,
     /// Whether the section of the ConfigMap was another one before; none if that is not known.
     pub change: &'static str,
+    /// The difference to the revision before: a text, and the path from the root. None for the oldest one.
+    pub difference: Option<(String, String)>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -104,6 +106,22 @@ pub struct Hook {
     pub name: String,
     /// Its kubernetes bindings.
     pub bindings: String,
+    /// None if it has not run since the start of the operator.
+    pub last: Option<LastRun>,
+}
+
+/// The last run of a hook.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct LastRun {
+    pub began: Option<Moment>,
+    pub binding: String,
+    /// The time that it took.
+    pub took: String,
+    pub end: Label,
+    /// The failure; empty if it succeeded, or if the output tells it.
+    pub failure: String,
+    /// The last lines of its output; empty if it printed nothing.
+    pub output: String,
 }
 
 /// A recorded run.
@@ -132,7 +150,7 @@ impl ModuleView {
     /// The view of a module of the fleet.
     pub fn of(fleet: &Fleet, module: &Module, detail: &Detail) -> Self {
         let (objects, more_objects) = kinds(&detail.objects);
-        let (entries, more_values) = values::entries(&detail.values, &detail.section, &detail.patches);
+        let (entries, more_values) = values::entries(detail);
         let to = |name: &String| link(fleet, name);
         let blocks = |texts: &[String]| texts.iter().map(|text| block(text)).collect();
         Self {
@@ -171,8 +189,9 @@ impl ModuleView {
             values: entries,
             more_values,
             section: section(detail),
-            history: history(detail),
-            hooks: hooks(&detail.hooks),
+            events: format!("modules/{}/events", encoded(&module.name)),
+            history: history(&module.name, detail),
+            hooks: hooks(detail),
             runs: detail.runs.iter().rev().map(run).collect(),
             queues: detail.queues.iter().map(queue).collect(),
             commands: commands(module),
@@ -236,20 +255,25 @@ fn section(detail: &Detail) -> String {
     block(&format!("{:#}", detail.section))
 }
 
-fn history(detail: &Detail) -> Vec<Revision> {
+fn history(module: &str, detail: &Detail) -> Vec<Revision> {
     let mut sorted: Vec<_> = detail.history.iter().collect();
     sorted.sort_by_key(|revision| revision.number);
-    let mut before: Option<&Option<String>> = None;
+    let mut before: Option<&facts::Revision> = None;
     let mut all = Vec::new();
     for revision in sorted {
-        let change = match before {
+        let change = match before.map(|before| &before.config) {
             Some(Some(earlier)) if revision.config.as_ref().is_some_and(|own| own != earlier) => {
                 "the ConfigMap's section"
             }
             Some(Some(_)) if revision.config.is_some() => "files, or values of hooks",
             _ => "",
         };
-        before = Some(&revision.config);
+        let difference = before.map(|before| {
+            let (from, to) = (before.number, revision.number);
+            let path = format!("modules/{}/revisions/{from}/{to}", encoded(module));
+            (format!("{from} → {to}"), path)
+        });
+        before = Some(revision);
         let tone = match revision.status.as_str() {
             "deployed" => Tone::Good,
             "failed" => Tone::Bad,
@@ -261,28 +285,50 @@ fn history(detail: &Detail) -> Vec<Revision> {
             status: Label::new(tone, row(&revision.status)),
             written: Moment::at(revision.written).filter(|_| revision.written > 0),
             change,
+            difference,
         });
     }
     all.reverse();
     all
 }
 
-fn hooks(hooks: &BTreeMap<String, Vec<String>>) -> Vec<Hook> {
-    let shown = hooks.iter().map(|(name, bindings)| Hook {
+fn hooks(detail: &Detail) -> Vec<Hook> {
+    let shown = detail.hooks.iter().map(|(name, bindings)| Hook {
         name: row(name),
         bindings: row(&bindings.join(", ")),
+        last: detail.last_runs.get(name).map(last_run),
     });
     shown.collect()
 }
 
+fn last_run(run: &facts::LastRun) -> LastRun {
+    let output = run.output.join("\n");
+    let is_told = output.contains(run.failure.trim());
+    LastRun {
+        began: Moment::at(run.began),
+        binding: row(&run.binding),
+        took: took(run.seconds),
+        end: ended(&run.end, !run.failure.is_empty()),
+        failure: if is_told { String::new() } else { block(&run.failure) },
+        output: block(&output),
+    }
+}
+
+fn took(seconds: f64) -> String {
+    format!("{seconds:.2} s")
+}
+
+fn ended(end: &str, has_failed: bool) -> Label {
+    Label::new(if has_failed { Tone::Bad } else { Tone::Good }, row(end))
+}
+
 fn run(run: &Run) -> RunRow {
-    let tone = if run.failure.is_some() { Tone::Bad } else { Tone::Good };
     RunRow {
         hook: row(&run.hook),
         binding: row(&run.binding),
         began: row(&run.began),
-        took: format!("{:.2} s", run.seconds),
-        end: Label::new(tone, row(&run.end)),
+        took: took(run.seconds),
+        end: ended(&run.end, run.failure.is_some()),
         failure: run.failure.as_deref().map(block).unwrap_or_default(),
         command: format!("addon-operator hook records {}", row(&run.id)),
     }

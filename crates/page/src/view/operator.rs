@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::module::{Link, link, queue};
 use super::overview::{Alarm, alarms};
 use super::{Head, Place, Tone, tone_of};
-use crate::facts::{Converge, Fleet, Machinery, Queue};
+use crate::facts::{Converge, Fleet, Machinery, Queue, Slots};
 use crate::text::{Moment, block, bytes, row};
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -27,10 +27,24 @@ pub struct OperatorView {
     pub queues: Vec<Queue>,
     /// The number of queues without a task.
     pub idle_queues: usize,
+    /// The slots that limit the number of jobs at once.
+    pub slots: Vec<SlotsRow>,
     /// The last converges, the newest first.
     pub converges: Vec<ConvergeRow>,
     /// The report of `channel status`.
     pub channel: Vec<(String, String)>,
+}
+
+/// The slots of one kind.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SlotsRow {
+    pub kind: String,
+    /// The number of jobs that hold one.
+    pub held: usize,
+    /// The number of slots.
+    pub number: usize,
+    /// The jobs that hold one.
+    pub jobs: Vec<String>,
 }
 
 /// A converge in the table of the last ones.
@@ -73,6 +87,12 @@ impl OperatorView {
             ("Modules", Some(modules)),
             ("Converge", Some(converge)),
             ("Memory", machinery.memory.map(bytes)),
+            (
+                "Requests",
+                machinery
+                    .requests_per_second
+                    .map(|number| format!("{number:.1} a second in the last minute")),
+            ),
         ];
         let upgrades = fleet.modules.iter().filter(|module| module.upgrade_held);
         Self {
@@ -88,6 +108,7 @@ impl OperatorView {
             held_by_trial: operator.held_by_trial.iter().map(|text| block(text)).collect(),
             queues: machinery.queues.iter().map(queue).collect(),
             idle_queues: machinery.idle_queues,
+            slots: machinery.slots.iter().map(slots).collect(),
             converges: converges(&machinery.converges),
             channel: machinery
                 .channel
@@ -95,6 +116,15 @@ impl OperatorView {
                 .map(|(name, text)| (row(name), block(text)))
                 .collect(),
         }
+    }
+}
+
+fn slots(slots: &Slots) -> SlotsRow {
+    SlotsRow {
+        kind: row(&slots.kind),
+        held: slots.jobs.len(),
+        number: slots.number,
+        jobs: slots.jobs.iter().map(|job| row(job)).collect(),
     }
 }
 

@@ -1,11 +1,12 @@
 //! The values of a module, a row for each key with the source of its value.
 //!
 //! A source is found by comparison: a key that a hook's patch names is the hook's, a key with the same value in the section of
-//! the ConfigMap is the ConfigMap's, and any other comes with the module.
+//! the ConfigMap is the ConfigMap's, and any other comes with the module. A key that does not has its default beside it.
 
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::facts::Detail;
 use crate::text::plain;
 
 /// The largest number of keys that are shown.
@@ -24,10 +25,19 @@ pub struct Entry {
     pub source: &'static str,
     /// Whether it does not come with the module.
     pub is_changed: bool,
+    /// The value that would come with the module, as JSON, if another one is in its place; empty if there is none.
+    pub default: String,
 }
 
 /// The keys of a module's values, and the number of those that are not shown.
-pub(super) fn entries(values: &Value, section: &Value, patches: &Value) -> (Vec<Entry>, usize) {
+pub(super) fn entries(detail: &Detail) -> (Vec<Entry>, usize) {
+    let Detail {
+        values,
+        section,
+        patches,
+        defaults,
+        ..
+    } = detail;
     let patched = paths(patches);
     let mut all = Vec::new();
     collect(values, "", "", &mut |pointer, key, value| {
@@ -38,11 +48,15 @@ pub(super) fn entries(values: &Value, section: &Value, patches: &Value) -> (Vec<
         } else {
             "module"
         };
+        let default = defaults.pointer(pointer).filter(|default| *default != value);
         all.push(Entry {
             key: plain(key, LONGEST),
             value: plain(&value.to_string(), LONGEST),
             source,
             is_changed: source != "module",
+            default: default
+                .map(|default| plain(&default.to_string(), LONGEST))
+                .unwrap_or_default(),
         });
     });
     let rest = all.len().saturating_sub(MOST);
@@ -92,19 +106,22 @@ mod tests {
 
     #[test]
     fn each_key_tells_the_source_of_its_value() {
-        let values = json!({"size": "large", "count": 1, "deep": {"a/b": [1, 2], "other": {}}});
-        let section = json!({"size": "large", "count": 2});
-        let patches = json!([{"op": "add", "path": "/shop/deep/a~1b", "value": [1, 2]}]);
-        let (entries, rest) = entries(&values, &section, &patches);
+        let (entries, rest) = entries(&Detail {
+            values: json!({"size": "large", "count": 1, "deep": {"a/b": [1, 2], "other": {}}}),
+            section: json!({"size": "large", "count": 2}),
+            patches: json!([{"op": "add", "path": "/shop/deep/a~1b", "value": [1, 2]}]),
+            defaults: json!({"size": "small", "count": 1, "deep": {"other": {}}}),
+            ..Detail::default()
+        });
         let told: Vec<_> = entries
             .iter()
-            .map(|entry| (&*entry.key, &*entry.value, entry.source))
+            .map(|entry| (&*entry.key, &*entry.value, entry.source, &*entry.default))
             .collect();
         let expected = [
-            ("count", "1", "module"),
-            ("deep.a/b", "[1,2]", "hook"),
-            ("deep.other", "{}", "module"),
-            ("size", "\"large\"", "ConfigMap"),
+            ("count", "1", "module", ""),
+            ("deep.a/b", "[1,2]", "hook", ""),
+            ("deep.other", "{}", "module", ""),
+            ("size", "\"large\"", "ConfigMap", "\"small\""),
         ];
         assert_eq!((told.as_slice(), rest), (expected.as_slice(), 0));
     }
@@ -115,7 +132,10 @@ mod tests {
             .map(|number| (format!("k{number}"), json!(1)))
             .collect::<serde_json::Map<_, _>>()
             .into();
-        let (entries, rest) = entries(&values, &Value::Null, &Value::Null);
+        let (entries, rest) = entries(&Detail {
+            values,
+            ..Detail::default()
+        });
         assert_eq!((entries.len(), rest), (500, 100));
     }
 }

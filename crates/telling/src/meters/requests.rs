@@ -86,6 +86,7 @@ where
         let verb = request.method().clone();
         let url = format!("{}{}", self.to.address, template(request.uri().path()));
         let to = Arc::clone(&self.to);
+        to.meters.requests.note();
         let waited = request
             .extensions()
             .get::<Waited>()

@@ -7,9 +7,10 @@ use serde_json::{Value, json};
 
 use super::super::pulse::Pulse;
 use super::super::query::{
-    ChannelQuery, ChannelReport, ConfigValuesQuery, ConvergesQuery, GlobalHooksQuery, HookMonitors, ModuleReport,
-    ModulesQuery, MonitorsQuery, NamedSource, NoSuchModule, PastConverge, PatchesQuery, PulseQuery, QueueReport,
-    QueuesQuery, ReleaseValuesQuery, Secrets, SourcesQuery, Status, StatusQuery, ValuesQuery,
+    ChannelQuery, ChannelReport, ConfigValuesQuery, ConvergesQuery, DefaultsQuery, GlobalHooksQuery, HookMonitors,
+    ModuleReport, ModulesQuery, MonitorsQuery, NamedSource, NoSuchModule, PastConverge, PatchesQuery, PulseQuery,
+    QueueReport, QueuesQuery, ReleaseValuesQuery, Secrets, SlotReport, SlotsQuery, SourcesQuery, Status, StatusQuery,
+    ValuesQuery,
 };
 use super::super::survey::Survey;
 use super::Query;
@@ -47,6 +48,14 @@ impl Query for QueuesQuery {
     }
 }
 
+impl Query for SlotsQuery {
+    type Answer = Vec<SlotReport>;
+
+    fn answer(&self, survey: &Survey<'_>) -> Self::Answer {
+        survey.of.jobs.slots(&survey.of.cx.policy)
+    }
+}
+
 impl Query for ModulesQuery {
     type Answer = Vec<ModuleReport>;
 
@@ -74,6 +83,16 @@ impl Query for ConfigValuesQuery {
             section.map_or(Value::Null, |section| {
                 survey.section_shown(owner, &section, self.secrets)
             })
+        })
+    }
+}
+
+impl Query for DefaultsQuery {
+    type Answer = Result<Value, NoSuchModule>;
+
+    fn answer(&self, survey: &Survey<'_>) -> Result<Value, NoSuchModule> {
+        survey.document(Some(&self.0), false, |owner| {
+            survey.section_shown(owner, &survey.of.values.defaults(owner), Secrets::Masked)
         })
     }
 }
