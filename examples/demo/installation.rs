@@ -9,9 +9,10 @@ mod site;
 use std::path::Path;
 use std::time::Instant;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use testbed::plane::{ControlPlane, Options, Pods};
 use testbed::process;
+use testbed::reader::Only;
 
 use crate::cluster::{self, Releases, shown};
 use crate::life::Program;
@@ -23,6 +24,9 @@ use site::{Leader, NAME, Site};
 
 /// The modules of docs/guides/modules.md. The repository and the image both contain them.
 const MODULES: [&str; 2] = ["guestbook", "storage"];
+
+/// The kind of the object that tells the state of a module.
+const KIND: &str = "modules.addon-operator.io";
 
 /// An edit that the schema of the module refuses.
 const BAD_EDIT: &str =
@@ -147,9 +151,24 @@ impl Installation<'_> {
             }
         })?;
         narrator.ok(format_args!("the modules are released: {}", shown(&releases)));
+        self.show_modules()?;
         let asked = self.check_rights()?;
         let rights = "with no rights but those of the chart and of rights.yaml";
         narrator.ok(format_args!("{rights}: {asked} requests, none forbidden"));
+        Ok(())
+    }
+
+    /// Waits for the modules as people and programs do that have no shell in a pod.
+    fn show_modules(&self) -> anyhow::Result<()> {
+        self.wait("each module has an object", || {
+            let modules = self.site.namespace().objects("module", Only::All)?;
+            ensure!(modules.len() == MODULES.len(), "{} objects", modules.len());
+            Ok(())
+        })?;
+        self.type_in(&format!("kubectl wait --for=condition=Ready {KIND} --all --timeout=1m"))?;
+        self.narrator.say(self.type_in(&format!("kubectl get {KIND}"))?);
+        self.narrator
+            .ok("kubectl knows that the modules are ready: each has an object with conditions");
         Ok(())
     }
 

@@ -1,26 +1,35 @@
 //! The part of the tour that only edits the ConfigMap: a changed value, a flag, and a mistake.
 
+use std::collections::BTreeSet;
 use std::time::Instant;
 
-use anyhow::bail;
-use serde_json::json;
+use anyhow::{Context, bail};
+use serde_json::{Value, json};
+use testbed::audit::Records;
 
 use super::{Tour, is_about, section};
-use crate::cluster::{self, Releases};
+use crate::cluster::{self, Releases, shown};
 use crate::life;
 use crate::narrator::{check, seconds};
+
+/// The plan of the edit of a chapter.
+const PLAN: &str = "addon-operator plan --filename edited.yaml";
 
 impl Tour<'_> {
     /// Edits one section, which must lead to exactly one release.
     pub(super) fn edit(&mut self) -> anyhow::Result<()> {
         let narrator = self.narrator;
         narrator.chapter("2  Edit the ConfigMap");
-        narrator.say("sysctlTuner: the profile becomes \"search\". Only that module is run again.");
-        let (mark, before) = (self.mark()?, self.releases()?);
-        cluster::edit(
-            self.stage.namespace(),
-            &json!({ "sysctlTuner": section(&json!({ "profile": "search" })) }),
-        )?;
+        narrator.say(
+            "sysctlTuner: the profile becomes \"search\". A plan shows first what that would do; a hook that computes",
+        );
+        narrator.say("values is tried for it.");
+        let before = self.releases()?;
+        let planned = self.plan()?;
+        let now = self.releases()?;
+        check("a plan changes nothing", now == before, || shown(&now))?;
+        let mark = self.mark()?;
+        self.type_in("kubectl replace --filename edited.yaml")?;
         let edited = Instant::now();
         let revision = self.wait_for_revision("sysctl-tuner", &before)?;
         narrator.ok(format_args!(
@@ -35,7 +44,38 @@ impl Tour<'_> {
             "{others}; the operator wrote {} times, all for sysctl-tuner",
             writes.len()
         ));
+        let written = objects(&writes);
+        let seen = || format!("planned: {planned:?}; written: {written:?}");
+        check(
+            "the objects of the plan are those that change",
+            planned == written,
+            seen,
+        )?;
+        let names = written.into_iter().collect::<Vec<_>>().join(" and ");
+        narrator.ok(format_args!("the plan had named each object that was written: {names}"));
         Ok(())
+    }
+
+    /// Shows the plan of the edit, and returns the objects that it names.
+    fn plan(&self) -> anyhow::Result<BTreeSet<String>> {
+        self.type_in(
+            "kubectl get configmap addon-operator --output yaml |\n    \
+             sed 's/profile: database/profile: search/' > edited.yaml",
+        )?;
+        // Code 2 says that something would change.
+        self.show(&format!("{PLAN} || (($? == 2))"))?;
+        let said = self.shell.run(&format!("{PLAN} --output json || (($? == 2))"))?;
+        let plan: Value = serde_json::from_str(&said.text).with_context(|| said.text.clone())?;
+        let module = &plan["modules"][0];
+        let mut hooks = module["hooks"].as_array().into_iter().flatten();
+        let is_tried = hooks.any(|hook| hook["values"] == "try");
+        check("a hook is tried for the plan", is_tried, || plan.to_string())?;
+        let objects = module["release"]["objects"].as_array().into_iter().flatten();
+        let named = objects.map(|object| {
+            let text = |key: &str| object[key].as_str().unwrap_or_default();
+            format!("{} {}", text("kind").to_lowercase(), text("name"))
+        });
+        Ok(named.collect())
     }
 
     /// Switches a module off, and on again.
@@ -165,6 +205,13 @@ impl Tour<'_> {
             self.narrator.say(error.replacen(": ", ":\n", 1));
         }
     }
+}
+
+/// The written objects, without the records of helm and of the operator.
+fn objects(writes: &Records) -> BTreeSet<String> {
+    let kept = writes.0.iter().filter(|record| record.resource != "secrets");
+    kept.map(|record| format!("{} {}", record.resource.trim_end_matches('s'), record.name))
+        .collect()
 }
 
 /// The field with the error, in a record of the log.

@@ -4,7 +4,7 @@
 set -euo pipefail
 
 if [[ ${1-} == --config ]]; then
-  printf 'configVersion: v1\nbeforeHelm: 10\n'
+  printf 'configVersion: v1\nbeforeHelm: 10\ndryRun: true\n'
   exit 0
 fi
 
