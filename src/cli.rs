@@ -121,15 +121,15 @@ pub fn run(cli: Cli, is_plugin: bool, environment: &Environment) -> ExitCode {
         .and_then(Command::asked)
         .and_then(|target| caller.place(target))
     {
-        return end_with(typed::run(&outside, &caller));
+        return end_with(typed::run(&outside, &caller), &caller);
     }
     let outcome = match cli.command {
         None => return crate::app::main(&StartArgs::default(), environment),
         Some(Command::Start(args)) => return crate::app::main(&args, environment),
         Some(Command::Hooks(hooks)) => return hooks.run(is_plugin, environment),
         Some(Command::PostRenderer(post_renderer)) => return post_renderer.run(),
-        Some(Command::Plan(plan)) => return end_with(plan.run(&caller)),
-        Some(Command::Migrate(migrate)) => return end_with(migrate.run(&caller)),
+        Some(Command::Plan(plan)) => return end_with(plan.run(&caller), &caller),
+        Some(Command::Migrate(migrate)) => return end_with(migrate.run(&caller), &caller),
         Some(Command::Version) => print(concat!("addon-operator ", env!("CARGO_PKG_VERSION"), "\n")),
         Some(Command::Queue(queue)) => queue.run(&caller),
         Some(Command::Module(module)) => module.run(&caller),
@@ -145,7 +145,7 @@ pub fn run(cli: Cli, is_plugin: bool, environment: &Environment) -> ExitCode {
         Some(Command::Page(page)) => page.run(&caller),
         Some(Command::Raw(raw)) => raw.run(&caller),
     };
-    end(outcome)
+    end(outcome, &caller)
 }
 
 impl Command {
@@ -177,25 +177,27 @@ impl Command {
 }
 
 /// The exit code of a command, after printing its error.
-fn end(outcome: Result<(), CommandError>) -> ExitCode {
+fn end(outcome: Result<(), CommandError>, caller: &Caller<'_>) -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(CommandError::Print(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         // The operator's error text goes to standard output too, because scripts have always read it there.
         Err(CommandError::Socket(refused @ SocketError::Refused { .. })) => {
-            refused
-                .hints()
-                .iter()
-                .for_each(|hint| drop(writeln!(io::stderr(), "hint: {hint}")));
-            end(show(&format!("{refused}\n")))
+            for hint in refused.hints() {
+                drop(writeln!(io::stderr(), "hint: {}", caller.worded(hint)));
+            }
+            end(show(&format!("{refused}\n")), caller)
         }
-        Err(error) => fail(&Report::new(&error).with_hints(error.hints())),
+        Err(error) => {
+            let hints = error.hints().into_iter().map(|hint| caller.worded(&hint));
+            fail(&Report::new(&error).with_hints(hints))
+        }
     }
 }
 
 /// The exit code of a command that has one of its own, or that ran in the pod of an operator elsewhere.
-fn end_with(outcome: Result<u8, CommandError>) -> ExitCode {
-    outcome.map_or_else(|error| end(Err(error)), ExitCode::from)
+fn end_with(outcome: Result<u8, CommandError>, caller: &Caller<'_>) -> ExitCode {
+    outcome.map_or_else(|error| end(Err(error), caller), ExitCode::from)
 }
 
 impl Raw {

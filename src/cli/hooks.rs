@@ -79,9 +79,9 @@ fn run(command: Option<HooksCommand>, is_plugin: bool, environment: &Environment
         .and_then(HooksCommand::asked)
         .and_then(|target| caller.place(target))
     {
-        return end_with(typed::run(&outside, &caller));
+        return end_with(typed::run(&outside, &caller), &caller);
     }
-    end(match command {
+    let outcome = match command {
         None => return crate::app::serve_hooks(&HooksArgs::default(), environment),
         Some(HooksCommand::Start(args)) => return crate::app::serve_hooks(&args, environment),
         Some(HooksCommand::Version) => print(concat!(
@@ -94,5 +94,6 @@ fn run(command: Option<HooksCommand>, is_plugin: bool, environment: &Environment
         Some(HooksCommand::Config(config)) => config.run(&caller),
         Some(HooksCommand::Completion(completion)) => completion.run::<HooksCli>(),
         Some(HooksCommand::Raw(raw)) => raw.run(&caller),
-    })
+    };
+    end(outcome, &caller)
 }

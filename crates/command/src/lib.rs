@@ -95,6 +95,15 @@ impl Caller<'_> {
         let is_elsewhere = self.is_plugin && target.debug_unix_socket.is_none();
         target.outside().or_else(|| is_elsewhere.then(Outside::default))
     }
+
+    /// A text with our commands as this person types them.
+    pub fn worded(&self, text: &str) -> String {
+        if self.is_plugin {
+            text.replace("`addon-operator ", "`kubectl addons ")
+        } else {
+            text.to_owned()
+        }
+    }
 }
 
 impl Target {
@@ -144,4 +153,23 @@ pub fn print(data: &str) -> Result<(), CommandError> {
     write!(out, "{data}{end}")
         .and_then(|()| out.flush())
         .map_err(CommandError::Print)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plugin_of_kubectl_names_commands_as_kubectl_does() {
+        let environment = Environment::default();
+        let caller = |is_plugin| Caller {
+            program: Program::AddonOperator,
+            is_plugin,
+            environment: &environment,
+        };
+        let hint = "`addon-operator why web` tells why, and the addon-operator goes on";
+        assert_eq!(caller(false).worded(hint), hint);
+        let worded = "`kubectl addons why web` tells why, and the addon-operator goes on";
+        assert_eq!(caller(true).worded(hint), worded);
+    }
 }

@@ -13,8 +13,8 @@ use settings::{ConfigurationError, Environment, HooksArgs, Machine, Program, Set
 use thiserror::Error;
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::Hinted;
 use crate::reach::{self, ReachError};
+use crate::{Caller, Hinted};
 
 /// The escape sequence that shows a terminal's main screen again, after a watching command has ended.
 const FIRST_SCREEN: &str = "\u{1b}[?1049l";
@@ -75,15 +75,18 @@ impl Hinted for OutsideError {
 /// Runs the command in the operator's pod, and returns its exit code.
 pub fn run(
     outside: &Outside,
-    program: Program,
+    caller: &Caller<'_>,
     command: Vec<String>,
     input: Option<&str>,
-    environment: &Environment,
 ) -> Result<u8, OutsideError> {
+    let (program, environment) = (caller.program, caller.environment);
     let runtime = threads::runtime().map_err(ReachError::Start)?;
     let code = runtime.block_on(async {
         let mut interrupt = signal(SignalKind::interrupt()).map_err(OutsideError::Signal)?;
-        let mut relay = Relay::default();
+        let mut relay = Relay {
+            caller,
+            elsewhere: false,
+        };
         let mut tell = |stream, bytes: &[u8]| relay.tell(stream, bytes);
         let ended = tokio::select! {
             code = told(outside, program, command, input, environment, &mut tell) => code,
@@ -165,14 +168,18 @@ fn settings(outside: &Outside, program: Program, environment: &Environment) -> R
 }
 
 /// Writes the output of the program in the pod here.
-#[derive(Debug, Default)]
-struct Relay {
+#[derive(Debug)]
+struct Relay<'a> {
+    caller: &'a Caller<'a>,
     /// Whether the terminal shows its alternate screen.
     elsewhere: bool,
 }
 
-impl Relay {
+impl Relay<'_> {
     fn tell(&mut self, stream: Stream, bytes: &[u8]) -> io::Result<()> {
+        // A part of the output that ends within a letter is passed on as it is.
+        let worded = str::from_utf8(bytes).map(|text| self.caller.worded(text));
+        let bytes = worded.as_ref().map_or(bytes, |text| text.as_bytes());
         match stream {
             Stream::Stdout => {
                 self.elsewhere |= bytes.starts_with(OTHER_SCREEN);

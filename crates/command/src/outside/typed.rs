@@ -23,7 +23,7 @@ pub fn run_words(
     words: Vec<String>,
     input: Option<&str>,
 ) -> Result<u8, CommandError> {
-    match outside::run(place, caller.program, words, input, caller.environment) {
+    match outside::run(place, caller, words, input) {
         Err(error) if is_unheard(&error) => Ok(0),
         ended => Ok(ended?),
     }
