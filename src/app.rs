@@ -184,6 +184,7 @@ async fn build(
         webhooks: Arc::new(webhooks),
         directories: found.directories,
         config_map,
+        warner: warns(settings).then(|| Arc::clone(&outside.planner)),
     });
     let desk = offer(settings, environment, &tools, &hands.editions, &outside, parts);
     sources::start(settings, environment, desk, source_ways(judged, &outside), parts)?;
@@ -219,6 +220,11 @@ fn take_part(
     let handle = leadership::start(settings, cluster, outside.concerned(spawner), seed(), parts);
     trial::start(settings, environment, cluster, handle, &outside.channel, seed(), parts)?;
     Ok(())
+}
+
+/// Whether people who edit the ConfigMap are told its plan.
+fn warns(settings: &Settings) -> bool {
+    matches!(&settings.work, Work::Modules(modules) if modules.has_plan_warnings)
 }
 
 fn release_tools(ground: &Arc<Ground>, helm: Helm, lookout: Lookout) -> releases::Tools {

@@ -7,21 +7,25 @@ pub mod directories;
 pub mod traced;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use addon_core::failure::{Class, Failure};
 use addon_core::module::outline::ValuesFiles;
+use addon_core::operator::edit::Edit;
 use addon_core::operator::effect::Job;
 use addon_core::operator::event::{Finished, SavedState};
 use addon_core::operator::provenance::Made;
+use addon_core::review::response::AdmissionResponse;
 use addon_core::review::routes::Routes;
 use addon_core::values::Given;
 use config_map::section::{self, Section};
+use futures::future::join;
 use hooks::{edits, enabled};
 use jiff::Timestamp;
 use jobs::catalogue::Catalogue;
 use jobs::{Ground, unless};
 use names::HookName;
+use plan::planner::Planner;
 use releases::sync;
 use tokio_util::sync::CancellationToken;
 
@@ -43,6 +47,8 @@ pub struct Tools {
     pub directories: Option<Directories>,
     /// The name of our `ConfigMap`.
     pub config_map: String,
+    /// Makes the plans that are shown to people who edit the `ConfigMap`; none if that is not wanted.
+    pub warner: Option<Arc<OnceLock<Planner>>>,
 }
 
 impl Tools {
@@ -97,9 +103,7 @@ pub async fn run(job: Job, tools: Arc<Tools>, cancel: CancellationToken) -> Fini
         }
         // Blocking work cannot be stopped; it ends by itself.
         Job::Vet(unvetted, ticket) => Finished::Vetted(ticket, Ok(blocking::run(move || unvetted.vet()).await)),
-        Job::JudgeEdit(edit, ticket) => {
-            Finished::EditJudged(ticket, Ok(edits::judge(&tools.hooks, *edit, cancel).await))
-        }
+        Job::JudgeEdit(edit, ticket) => Finished::EditJudged(ticket, Ok(judge(tools, *edit, cancel).await)),
         Job::StartMonitors { hook, monitors, ticket } => {
             let started = tools.hooks.monitors.start(&hook, monitors);
             Finished::MonitorsStarted(ticket, unless(cancel, started).await)
@@ -187,6 +191,21 @@ pub async fn run(job: Job, tools: Arc<Tools>, cancel: CancellationToken) -> Fini
             let begun = async { tools.releases()?.lookout.begin(&expected).await };
             Finished::ReleasesWatched(ticket, unless(cancel, begun).await)
         }
+    }
+}
+
+/// Judges an edit of the `ConfigMap`, and tells the person what it would do if that is wanted.
+async fn judge(tools: &Tools, edit: Edit, cancel: &CancellationToken) -> AdmissionResponse {
+    let planner = tools.warner.as_ref().and_then(|planner| planner.get());
+    let Some((planner, data)) = planner.zip(edit.edited()) else {
+        return edits::judge(&tools.hooks, edit, cancel).await;
+    };
+    let lines = plan::warnings::of_edit(planner, data, tools.ground.spawner.secrets());
+    let (answer, lines) = join(edits::judge(&tools.hooks, edit, cancel), lines).await;
+    if answer.allowed {
+        Edit::checked(answer, &[], lines)
+    } else {
+        answer
     }
 }
 

@@ -30,7 +30,7 @@ impl Stage {
     }
 
     /// Patches the ConfigMap, and returns kubectl's output.
-    fn patch(&self, patch: &Value, options: &[&str]) -> String {
+    pub(crate) fn patch(&self, patch: &Value, options: &[&str]) -> String {
         let patch = format!("--patch={patch}");
         let arguments = ["patch", "configmap", "addon-operator", "--type=merge", &patch];
         self.say(&[&arguments[..], options].concat())

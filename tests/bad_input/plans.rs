@@ -3,6 +3,7 @@
 mod campaign;
 mod files;
 mod modules;
+mod warned;
 
 use serde_json::{Value, json};
 

@@ -67,6 +67,7 @@ pub(crate) async fn tools(place: &Place<'_>) -> Arc<Tools> {
         hooks,
         releases: Some(releases),
         directories: None,
+        warner: None,
         config_map: "addon-operator".to_owned(),
     })
 }

@@ -26,4 +26,5 @@ mod objects;
 pub mod planner;
 pub mod revisions;
 pub mod text;
+pub mod warnings;
 pub mod world;

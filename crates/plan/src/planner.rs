@@ -67,8 +67,8 @@ pub enum NoPlan {
     #[error("another plan is being made: try again when it is there")]
     Busy,
     /// The plan was not made in time.
-    #[error("the plan is not made within {} s", LONGEST.as_secs())]
-    Late,
+    #[error("the plan is not made within {} s", .0.as_secs())]
+    Late(Duration),
     /// The operator has not finished its first converge.
     #[error("the operator is still starting: a plan can be made after its first converge")]
     Starting,
@@ -89,15 +89,27 @@ impl Planner {
         let Ok(_turn) = self.turn.try_lock() else {
             return Err(NoPlan::Busy);
         };
-        timeout(LONGEST, self.made(change)).await.map_err(|_| NoPlan::Late)?
+        timeout(LONGEST, self.made(change, QUIET_WITHIN))
+            .await
+            .map_err(|_| NoPlan::Late(LONGEST))?
     }
 
-    async fn made(&self, change: Change) -> Result<(Plan, Arc<Known>), NoPlan> {
+    /// The same for a person who waits for the answer to an edit: without a wait for running jobs, and within this time.
+    pub async fn plan_soon(&self, change: Change, within: Duration) -> Result<(Plan, Arc<Known>), NoPlan> {
+        let Ok(_turn) = self.turn.try_lock() else {
+            return Err(NoPlan::Busy);
+        };
+        timeout(within, self.made(change, Duration::ZERO))
+            .await
+            .map_err(|_| NoPlan::Late(within))?
+    }
+
+    async fn made(&self, change: Change, quiet_within: Duration) -> Result<(Plan, Arc<Known>), NoPlan> {
         let mut files = match &change {
             Change::Edit(_) => NewFiles::default(),
             Change::Files(wanted) => self.world.read(wanted).await.map_err(NoPlan::Unread)?,
         };
-        let mut preview = self.preview().await?;
+        let mut preview = self.preview(quiet_within).await?;
         let before = Moment::of(Box::new(preview.copy().clone()));
         if let Change::Edit(data) = change {
             preview.edit(data);
@@ -144,8 +156,8 @@ impl Planner {
     }
 
     /// A copy of the core, made at a quiet moment if one comes soon.
-    async fn preview(&self) -> Result<Preview, NoPlan> {
-        let until = Instant::now() + QUIET_WITHIN;
+    async fn preview(&self, quiet_within: Duration) -> Result<Preview, NoPlan> {
+        let until = Instant::now() + quiet_within;
         while !ask(&self.doors, RunningQuery).await?.is_empty() && Instant::now() < until {
             sleep(LOOK_AGAIN).await;
         }

@@ -67,6 +67,12 @@ pub struct StartArgs {
     #[arg(help_heading = "Cluster")]
     pub status_objects: Option<String>,
 
+    /// Answer an edit of the ConfigMap with the first lines of its plan, as warnings [env: ADDON_OPERATOR_PLAN_WARNINGS] [default:
+    /// false]
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", require_equals = true)]
+    #[arg(help_heading = "Cluster")]
+    pub plan_warnings: Option<String>,
+
     /// Revisions kept per release, 0 for all [env: HELM_HISTORY_MAX] [default: 10]
     #[arg(long, value_name = "NUMBER", help_heading = "Helm")]
     pub helm_history_max: Option<String>,

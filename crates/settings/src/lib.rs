@@ -152,6 +152,8 @@ pub struct ModuleSettings {
     pub events: Events,
     /// Whether the state of modules is written into objects of the cluster.
     pub has_status_objects: bool,
+    /// Whether the first lines of a plan are warnings for the person who edits the ConfigMap.
+    pub has_plan_warnings: bool,
     pub helm: HelmSettings,
     pub channel: Box<ChannelSettings>,
     /// Which drift of releases is reverted, unless a module sets it itself.

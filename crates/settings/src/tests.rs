@@ -131,6 +131,7 @@ fn without_a_word_everything_has_its_default() {
             }),
             events: Events::Told,
             has_status_objects: true,
+            has_plan_warnings: false,
             drift: Restoring::Absent,
             page: Page::Loopback {
                 address: "127.0.0.1:9655".parse().unwrap(),

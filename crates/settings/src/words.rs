@@ -54,6 +54,7 @@ impl Words<'_> {
             config_map: self.config_map()?,
             events: self.events()?,
             has_status_objects: self.has_status_objects()?,
+            has_plan_warnings: self.has_plan_warnings()?,
             helm: self.helm()?,
             channel: self.channel()?,
             drift: self.drift()?,
@@ -160,6 +161,12 @@ impl Words<'_> {
         let value = self.args.status_objects.as_ref();
         let said = self.said("--status-objects", value, &["ADDON_OPERATOR_STATUS_OBJECTS"])?;
         said.flag_or(true)
+    }
+
+    fn has_plan_warnings(&self) -> Checked<bool> {
+        let value = self.args.plan_warnings.as_ref();
+        let said = self.said("--plan-warnings", value, &["ADDON_OPERATOR_PLAN_WARNINGS"])?;
+        said.flag_or(false)
     }
 
     pub(super) fn kube(&self) -> Checked<KubeSettings> {

@@ -85,6 +85,20 @@ impl Edit {
         }
     }
 
+    /// The keys of our ConfigMap after the edit; none if it is not ours, if it goes, or if the edit is the operator's own or
+    /// changes no key.
+    pub fn edited(&self) -> Option<BTreeMap<String, String>> {
+        let review = self.review.to_value();
+        let request = &review["request"];
+        let after = data_of(&request["object"]).filter(|_| request["operation"] != "DELETE")?;
+        let before = data_of(&request["oldObject"]).unwrap_or_default();
+        let is_ours = request["object"]["metadata"]["name"] == self.config_map.as_str();
+        let is_gone = before.keys().any(|key| !after.contains_key(key));
+        let mut new = after.iter().filter(|(key, text)| before.get(*key) != Some(*text));
+        let by_a_person = is_gone || new.any(|(key, text)| self.known.get(key) != Some(text));
+        (is_ours && by_a_person).then_some(after)
+    }
+
     /// The sections that the edit changes, by owner, with the defaults of their schemas. Sections that cannot be read are
     /// left out.
     pub fn sections(&self) -> Vec<(Owner, Value)> {

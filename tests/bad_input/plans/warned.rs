@@ -1,0 +1,45 @@
+//! Plans as warnings for a person who edits the ConfigMap.
+
+use serde_json::json;
+
+use crate::bad_input::stage::{CONVERGED, Stage, assert_says};
+
+#[test]
+fn an_edit_is_answered_with_its_plan_if_that_is_wanted() {
+    let mut stage = Stage::build("warned");
+    stage.serve_webhooks();
+    stage.configure(&json!({}));
+    let operator = stage.start();
+    operator.wait_for(&[CONVERGED]);
+    stage.wait_for_refusal();
+    let edit = json!({"data": {"good": "size: large"}});
+    let said = stage.patch(&edit, &["--dry-run=server"]);
+    assert!(!said.contains("Warning"), "{said}");
+    operator.stop();
+
+    stage.set("ADDON_OPERATOR_PLAN_WARNINGS", "true");
+    let operator = stage.start();
+    operator.wait_for(&[CONVERGED]);
+    stage.wait_for_refusal();
+    let said = stage.patch(&edit, &["--dry-run=server"]);
+    let expected = [
+        "Warning: 1. good runs",
+        "size: small → large",
+        "~ ConfigMap good",
+        "modules: 1 run again",
+        "patched (server dry run)",
+    ];
+    assert_says(&said, &expected);
+    assert_eq!(stage.sizes(), "good:small victim:small");
+    // The API server cuts nothing off, and a secret is not in a warning.
+    let said = stage.patch(
+        &json!({"data": {"good": "password: open-sesame"}}),
+        &["--dry-run=server"],
+    );
+    assert_says(&said, &["Warning: 1. good runs"]);
+    assert!(!said.contains("open-sesame"), "{said}");
+    // An edit that is refused has no plan.
+    let said = stage.patch(&json!({"data": {"goodEnabled": "perhaps"}}), &["--dry-run=server"]);
+    assert!(said.contains("denied") && !said.contains("Warning: 1."), "{said}");
+    operator.stop();
+}
