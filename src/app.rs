@@ -174,9 +174,8 @@ async fn build(
         tmp: Arc::new(tmp),
         remedies: interception::remedies,
     });
-    let hooks = start::hook_tools(settings, &ground, monitors, kinds, &outside)?;
     let tools = Arc::new(Tools {
-        hooks: Arc::new(hooks),
+        hooks: Arc::new(start::hook_tools(settings, &ground, monitors, kinds, &outside)?),
         releases: helm
             .zip(lookout)
             .map(|(helm, lookout)| release_tools(&ground, helm, lookout)),

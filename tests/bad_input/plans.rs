@@ -51,9 +51,9 @@ fn a_plan_says_which_objects_change_and_changes_nothing() {
     assert_says(
         &said,
         &[
-            "1. good is removed",
+            "1. bare is switched off (ConfigMap)",
+            "2. good is removed",
             "- ConfigMap good",
-            "bare is switched off (ConfigMap)",
             "not applied",
             "victim: ",
             "size",

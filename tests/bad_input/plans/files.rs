@@ -81,7 +81,7 @@ fn a_plan_says_which_modules_miss_one_that_is_gone_and_that_many_are_not_removed
     stage.add_module("030-late");
     stage.add_module("040-needy");
     stage.write("modules/040-needy/module.yaml", "dependsOn: [late]\n");
-    stage.configure(&json!({}));
+    stage.configure(&json!({"needyEnabled": "true"}));
     let operator = stage.start();
     operator.wait_for(&[CONVERGED]);
     let plan = |dir: &str| format!("plan --modules-dir {}", stage.path(dir).display());

@@ -27,9 +27,10 @@ fn an_edit_is_answered_with_its_plan_if_that_is_wanted() {
         "size: small → large",
         "~ ConfigMap good",
         "modules: 1 run again",
-        "patched (server dry run)",
+        "patched",
     ];
     assert_says(&said, &expected);
+    assert!(!said.contains("still at work"), "{said}");
     assert_eq!(stage.sizes(), "good:small victim:small");
     // The API server cuts nothing off, and a secret is not in a warning.
     let said = stage.patch(

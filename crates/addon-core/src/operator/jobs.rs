@@ -83,6 +83,8 @@ struct Running {
     /// The subject of the job; a text for people.
     words: String,
     slot: Slot,
+    /// Whether the job judges an edit of the ConfigMap.
+    judges: bool,
     started: Tick,
     /// The job has held its slot for so long that the slot is lent to other jobs.
     late: bool,
@@ -157,9 +159,10 @@ impl Jobs {
         running.map(Running::holder)
     }
 
-    /// The subjects of all jobs, for people.
+    /// The subjects of all jobs but those that judge edits, for people. No change follows from a judgement.
     pub(super) fn subjects(&self) -> Vec<String> {
-        self.running.values().map(|running| running.words.clone()).collect()
+        let running = self.running.values().filter(|running| !running.judges);
+        running.map(|running| running.words.clone()).collect()
     }
 
     /// The slots by kind, with the jobs that hold them.
@@ -215,6 +218,7 @@ impl Jobs {
         let running = Running {
             words: describe(&job, cx.policy.mode),
             slot: slot(&job),
+            judges: matches!(job, Job::JudgeEdit(..)),
             started: cx.now.tick,
             late: false,
         };
