@@ -12,10 +12,11 @@ use addon_core::operator::event::{Event, Finished};
 use addon_core::operator::preview::Release;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
+use hooks::edits::{self, Objections};
 use hooks::trial;
 use intake::{Desk, Prepared, Unfit};
 use jobs::catalogue::{Catalogue, ModuleFiles};
-use names::ModuleName;
+use names::{ModuleName, Owner};
 use plan::document::Refused;
 use plan::planner::Planner;
 use plan::world::{Files, NewFiles, Tried, World};
@@ -191,6 +192,10 @@ impl World for Cluster {
 
     fn foresee_removal<'a>(&'a self, release: &'a str) -> BoxFuture<'a, Result<Vec<Change>, Failure>> {
         async move { foresight::foresee_removal(self.tools.releases()?, release, &self.stopping).await }.boxed()
+    }
+
+    fn check<'a>(&'a self, sections: &'a [(Owner, Value)]) -> BoxFuture<'a, Objections> {
+        edits::objections(&self.tools.hooks, sections, &self.stopping).boxed()
     }
 
     fn read<'a>(&'a self, files: &'a Files) -> BoxFuture<'a, Result<NewFiles, String>> {

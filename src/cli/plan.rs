@@ -3,10 +3,12 @@
 //!
 //! Files are read here, and the operator makes the plan. Must never edit the ConfigMap, nor leave unpacked files behind.
 
+use std::collections::BTreeMap;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
-use authoring::check::read_data;
+use addon_core::operator::provenance::CONFIRM_REMOVALS;
+use authoring::check::{read_confirmation, read_data};
 use authoring::findings::Finding;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -19,6 +21,7 @@ use package::pack::{self, PackError};
 use package::unpack::{self, Compression, Layer, UnpackError};
 use plan::document::Plan as Document;
 use plan::text::text;
+use serde_json::json;
 use settings::Environment;
 use tempfile::TempDir;
 use thiserror::Error;
@@ -58,6 +61,9 @@ struct Change {
     #[arg(long, value_name = "NAME=VERSION", value_parser = version)]
     module: Vec<(String, String)>,
 }
+
+/// The fields of the request with their values.
+type Fields = Vec<(&'static str, String)>;
 
 /// Why there is no plan.
 #[derive(Debug, Error)]
@@ -102,9 +108,10 @@ impl Plan {
             let words = words.into_iter().map(ToOwned::to_owned).chain(flags).collect();
             return typed::run_words(&place, caller, words, input.as_deref());
         }
-        let (field, value, _unpacked) = self.change.field(caller)?;
+        let (fields, _unpacked) = self.change.fields(caller)?;
+        let fields: Vec<(&str, &str)> = fields.iter().map(|(name, value)| (*name, value.as_str())).collect();
         let socket = self.target.socket(caller)?;
-        let answer = socket.post_patiently("/plan", &[(field, &value)]).map_err(refused)?;
+        let answer = socket.post_patiently("/plan", &fields).map_err(refused)?;
         let plan: Document = serde_json::from_str(&answer).map_err(NoPlan::Answer)?;
         let shown = match self.output {
             Output::Json => answer,
@@ -121,7 +128,7 @@ impl Change {
     fn for_the_pod(&self) -> Result<(Vec<String>, Option<String>), CommandError> {
         let flag = |name: &str, value: &str| [name.to_owned(), value.to_owned()];
         if let Some(file) = &self.filename {
-            return Ok((flag("-f", STDIN).into(), Some(data(file)?)));
+            return Ok((flag("-f", STDIN).into(), Some(Edit::read(file)?.manifest())));
         }
         if self.modules_dir.is_empty() {
             let pairs = self.module.iter().map(|(name, version)| format!("{name}={version}"));
@@ -132,10 +139,13 @@ impl Change {
         Ok((flag("--modules-dir", STDIN).into(), Some(packed)))
     }
 
-    /// The field of the request and its value, and the folder of directories that were unpacked for it.
-    fn field(&self, caller: &Caller<'_>) -> Result<(&'static str, String, Option<TempDir>), CommandError> {
+    /// The fields of the request with their values, and the folder of directories that were unpacked for it.
+    fn fields(&self, caller: &Caller<'_>) -> Result<(Fields, Option<TempDir>), CommandError> {
         if let Some(file) = &self.filename {
-            return Ok(("data", data(file)?, None));
+            let Edit { data, confirms } = Edit::read(file)?;
+            let data = serde_json::to_string(&data).expect("texts by key are JSON");
+            let confirms = confirms.map(|confirms| ("confirms", confirms));
+            return Ok(([("data", data)].into_iter().chain(confirms).collect(), None));
         }
         if self.modules_dir.is_empty() {
             let versions: serde_json::Map<_, _> = self
@@ -143,7 +153,8 @@ impl Change {
                 .iter()
                 .map(|(name, version)| (name.clone(), version.clone().into()))
                 .collect();
-            return Ok(("versions", serde_json::Value::Object(versions).to_string(), None));
+            let versions = serde_json::Value::Object(versions).to_string();
+            return Ok((vec![("versions", versions)], None));
         }
         let (dirs, unpacked) = if self.modules_dir == [Path::new(STDIN)] {
             let (dirs, folder) = unpacked(caller.environment)?;
@@ -158,7 +169,7 @@ impl Change {
             (dirs.collect::<Result<_, _>>()?, None)
         };
         let dirs = serde_json::to_string(&dirs).map_err(NoPlan::Paths)?;
-        Ok(("directories", dirs, unpacked))
+        Ok((vec![("directories", dirs)], unpacked))
     }
 }
 
@@ -209,14 +220,32 @@ fn refused(error: command::socket::SocketError) -> CommandError {
     }
 }
 
-/// The keys of the ConfigMap in a file, as JSON.
-fn data(file: &Path) -> Result<String, CommandError> {
-    let text = read(file).map_err(|source| CommandError::Read {
-        file: file.to_owned(),
-        source,
-    })?;
-    let data = read_data(file, &text).map_err(NoPlan::Unreadable)?;
-    Ok(serde_json::to_string(&data).expect("texts by key are JSON"))
+/// The edited ConfigMap in a file.
+struct Edit {
+    data: BTreeMap<String, String>,
+    /// The annotation that confirms removals.
+    confirms: Option<String>,
+}
+
+impl Edit {
+    fn read(file: &Path) -> Result<Self, CommandError> {
+        let text = read(file).map_err(|source| CommandError::Read {
+            file: file.to_owned(),
+            source,
+        })?;
+        Ok(Self {
+            data: read_data(file, &text).map_err(NoPlan::Unreadable)?,
+            confirms: read_confirmation(&text),
+        })
+    }
+
+    /// The ConfigMap for the same command elsewhere.
+    fn manifest(self) -> String {
+        let annotations: BTreeMap<&str, String> =
+            self.confirms.map(|text| (CONFIRM_REMOVALS, text)).into_iter().collect();
+        let manifest = json!({"kind": "ConfigMap", "metadata": {"annotations": annotations}, "data": self.data});
+        manifest.to_string()
+    }
 }
 
 fn read(file: &Path) -> io::Result<String> {

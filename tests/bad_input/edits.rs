@@ -169,10 +169,20 @@ fn an_executable_of_the_module_has_a_say_about_its_settings() {
         &["Warning: the settings check of module 'victim'", "no idea", "patched"],
     );
     stage.wait_for_sizes("good:tiny victim:dumb");
-    operator.stop();
-
+    // A plan asks it, too.
     stage.write("wrong.yaml", "victim: |\n  size: enormous\ngood: |\n  size: any\n");
     stage.write("odd.yaml", "victim: |\n  size: odd\n");
+    let plan = |file: &str| operator.ask_for_code(2, &format!("plan -f {}", stage.path(file).display()));
+    assert_says(
+        &plan("wrong.yaml"),
+        &["not applied", "victim: ", "refuses it: size should have five letters"],
+    );
+    assert_says(
+        &plan("odd.yaml"),
+        &["warning: key 'victim': odd is unusual", "victim runs"],
+    );
+    operator.stop();
+
     let modules = stage.path("modules").display().to_string();
     let check = |file: &str| {
         let file = stage.path(file).display().to_string();

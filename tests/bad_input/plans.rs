@@ -77,6 +77,32 @@ fn a_plan_says_which_objects_change_and_changes_nothing() {
 }
 
 #[test]
+fn a_plan_counts_the_confirmation_of_removals() {
+    let stage = Stage::build("confirmed");
+    for dir in ["031-one", "032-two", "033-three"] {
+        stage.add_module(dir);
+    }
+    let flags = json!({"oneEnabled": "true", "twoEnabled": "true", "threeEnabled": "true"});
+    stage.configure(&flags);
+    let operator = stage.start();
+    operator.wait_for(&[CONVERGED]);
+    stage.write("edit.yaml", "apiVersion: v1\nkind: ConfigMap\ndata: {}\n");
+    let plan = format!("plan -f {}", stage.path("edit.yaml").display());
+    let said = operator.ask_for_code(2, &plan);
+    assert_says(&said, &["held until a person confirms", "one: ", "two: ", "three: "]);
+    assert!(!said.contains("is removed"), "{said}");
+    let confirmed =
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {annotations: {addon-operator/confirm-removals: '3'}}\ndata: {}\n";
+    stage.write("edit.yaml", confirmed);
+    let said = operator.ask_for_code(2, &plan);
+    assert_says(
+        &said,
+        &["one is removed", "two is removed", "three is removed", "3 deleted"],
+    );
+    operator.stop();
+}
+
+#[test]
 fn a_plan_names_what_stands_in_its_way() {
     let stage = Stage::build("unplanned");
     stage.configure(&json!({}));

@@ -5,6 +5,7 @@ mod settings_check;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use addon_core::operator::provenance::CONFIRM_REMOVALS;
 use addon_core::values::Store;
 use disk::{Fault, Found, Layout, Severity};
 use helm_yaml::yaml;
@@ -51,6 +52,13 @@ pub fn read_data(path: &Path, text: &str) -> Result<BTreeMap<String, String>, Fi
     let document = yaml::from_str_v2_strict(text);
     let document = document.map_err(|error| Finding::error(path, &error.message).at(error.line))?;
     data_of(document).map_err(|problem| Finding::error(path, problem))
+}
+
+/// The annotation of the ConfigMap in a file that confirms removals, if there is one.
+pub fn read_confirmation(text: &str) -> Option<String> {
+    let document = yaml::from_str_v2_strict(text).ok()?;
+    let annotations = document.get("metadata")?.get("annotations")?;
+    annotations.get(CONFIRM_REMOVALS)?.as_str().map(str::to_owned)
 }
 
 fn judge(

@@ -20,30 +20,44 @@ pub async fn judge(tools: &Tools, edit: Edit, cancel: &CancellationToken) -> Adm
         (answer, sections)
     })
     .await;
+    let Objections { refusals, warnings } = objections(tools, &sections, cancel).await;
+    if refusals.is_empty() && warnings.is_empty() {
+        return answer;
+    }
+    let refused = |(owner, refusal): (Owner, String)| format!("key '{}' of {owner}: {refusal}", owner.values_key());
+    let refusals: Vec<String> = refusals.into_iter().map(refused).collect();
+    Edit::checked(answer, &refusals, warnings)
+}
+
+/// The words of the executables that check the settings of their modules.
+#[derive(Debug, Default)]
+pub struct Objections {
+    /// The sections that are refused, by owner, with the reason.
+    pub refusals: Vec<(Owner, String)>,
+    pub warnings: Vec<String>,
+}
+
+/// Asks the executables about sections, each with the defaults of its schema.
+pub async fn objections(tools: &Tools, sections: &[(Owner, Value)], cancel: &CancellationToken) -> Objections {
     let asked = sections
         .iter()
         .map(|(owner, settings)| ask(tools, owner, settings, cancel));
-    let (mut refusals, mut warnings) = (Vec::new(), Vec::new());
+    let mut objections = Objections::default();
     for ((owner, _), opinions) in sections.iter().zip(join_all(asked).await) {
         let key = owner.values_key();
         for opinion in opinions {
             match opinion {
                 Ok(opinion) => {
-                    refusals.extend(
-                        opinion
-                            .refusal
-                            .map(|refusal| format!("key '{key}' of {owner}: {refusal}")),
-                    );
-                    warnings.extend(opinion.warnings.iter().map(|warning| format!("key '{key}': {warning}")));
+                    let refusal = opinion.refusal.map(|refusal| (owner.clone(), refusal));
+                    objections.refusals.extend(refusal);
+                    let warnings = opinion.warnings.iter().map(|warning| format!("key '{key}': {warning}"));
+                    objections.warnings.extend(warnings);
                 }
-                Err(failure) => warnings.push(failure.report),
+                Err(failure) => objections.warnings.push(failure.report),
             }
         }
     }
-    if refusals.is_empty() && warnings.is_empty() {
-        return answer;
-    }
-    Edit::checked(answer, &refusals, warnings)
+    objections
 }
 
 /// The opinions of all executables that check the owner's settings.

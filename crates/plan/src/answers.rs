@@ -14,7 +14,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use crate::document::Plan;
-use crate::planner::{Change, NoPlan, Planner};
+use crate::planner::{Change, Edited, NoPlan, Planner};
 use crate::world::Files;
 
 /// The fields of the form, one of which is set.
@@ -22,6 +22,8 @@ use crate::world::Files;
 pub struct Wish {
     /// The keys of the edited ConfigMap with their texts, as a JSON object.
     data: Option<String>,
+    /// The annotation of the edited ConfigMap that confirms removals.
+    confirms: Option<String>,
     /// The paths of other modules directories, as a JSON array.
     directories: Option<String>,
     /// Versions by module, as a JSON object.
@@ -42,7 +44,10 @@ pub async fn plan(planner: Option<&Planner>, wish: &Wish, secrets: &Secrets) -> 
 impl Wish {
     fn change(&self) -> Result<Change, String> {
         match (&self.data, &self.directories, &self.versions) {
-            (Some(data), None, None) => Ok(Change::Edit(field("data", data)?)),
+            (Some(data), None, None) => Ok(Change::Edit(Edited {
+                data: field("data", data)?,
+                confirms: self.confirms.clone(),
+            })),
             (None, Some(directories), None) => {
                 let directories = field("directories", directories)?;
                 Ok(Change::Files(Files::Directories(directories)))

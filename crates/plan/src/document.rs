@@ -22,6 +22,9 @@ pub struct Plan {
     pub held: Vec<Refused>,
     /// Work that had not come to its end when the plan was made. More may follow from it than the plan says.
     pub unfinished: Vec<String>,
+    /// Warnings of the executables that check settings.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
     /// Differences of the change that the plan leaves out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<String>,
@@ -197,6 +200,7 @@ impl Plan {
             held,
             unfinished,
             left_out,
+            warnings: _,
         } = self;
         modules.is_empty()
             && global.is_empty()

@@ -14,6 +14,7 @@ use addon_core::operator::query::StatusQuery;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
+use hooks::edits::Objections;
 use listeners::{Loop, Unanswered, ask};
 use masking::secret::known::Known;
 use thiserror::Error;
@@ -38,9 +39,36 @@ const AT_ONCE: usize = 2;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
     /// The ConfigMap would have these keys.
-    Edit(BTreeMap<String, String>),
+    Edit(Edited),
     /// Modules would have other files.
     Files(Files),
+}
+
+/// The ConfigMap after an edit.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Edited {
+    /// The keys with their texts.
+    pub data: BTreeMap<String, String>,
+    /// The annotation that confirms a number of removals, if the edit has it.
+    pub confirms: Option<String>,
+}
+
+/// The time that a plan may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Pace {
+    /// A person has asked for the plan.
+    Patient,
+    /// A person waits for the judgement of an edit.
+    Soon,
+}
+
+impl Pace {
+    fn quiet_within(self) -> Duration {
+        match self {
+            Self::Patient => QUIET_WITHIN,
+            Self::Soon => Duration::ZERO,
+        }
+    }
 }
 
 /// Makes plans, one at a time.
@@ -89,30 +117,36 @@ impl Planner {
         let Ok(_turn) = self.turn.try_lock() else {
             return Err(NoPlan::Busy);
         };
-        timeout(LONGEST, self.made(change, QUIET_WITHIN))
+        timeout(LONGEST, self.made(change, Pace::Patient))
             .await
             .map_err(|_| NoPlan::Late(LONGEST))?
     }
 
-    /// The same for a person who waits for the answer to an edit: without a wait for running jobs, and within this time.
+    /// The same for a person who waits for the judgement of an edit, within this time: without a wait for running jobs, and without
+    /// the checks of settings, which belong to the judgement.
     pub async fn plan_soon(&self, change: Change, within: Duration) -> Result<(Plan, Arc<Known>), NoPlan> {
         let Ok(_turn) = self.turn.try_lock() else {
             return Err(NoPlan::Busy);
         };
-        timeout(within, self.made(change, Duration::ZERO))
+        timeout(within, self.made(change, Pace::Soon))
             .await
             .map_err(|_| NoPlan::Late(within))?
     }
 
-    async fn made(&self, change: Change, quiet_within: Duration) -> Result<(Plan, Arc<Known>), NoPlan> {
+    async fn made(&self, change: Change, pace: Pace) -> Result<(Plan, Arc<Known>), NoPlan> {
         let mut files = match &change {
             Change::Edit(_) => NewFiles::default(),
             Change::Files(wanted) => self.world.read(wanted).await.map_err(NoPlan::Unread)?,
         };
-        let mut preview = self.preview(quiet_within).await?;
+        let mut preview = self.preview(pace).await?;
         let before = Moment::of(Box::new(preview.copy().clone()));
-        if let Change::Edit(data) = change {
-            preview.edit(data);
+        let mut objections = Objections::default();
+        if let Change::Edit(edited) = change {
+            if pace == Pace::Patient {
+                let sections = preview.changed_sections(&edited.data);
+                objections = self.world.check(&sections).await;
+            }
+            preview.edit(edited.data, edited.confirms);
         }
         files.events.drain(..).for_each(|event| preview.take(event));
         let world = files.world.clone().unwrap_or_else(|| Arc::clone(&self.world));
@@ -123,6 +157,7 @@ impl Planner {
         let passed = preview.end();
         let mut plan = Plan {
             unfinished: passed.unfinished,
+            warnings: objections.warnings,
             ..Plan::default()
         };
         let mut course = Course::default();
@@ -143,7 +178,11 @@ impl Planner {
             name: module.to_string(),
             reason: failure.to_string(),
         });
-        plan.refused = files.refused.iter().cloned().chain(refused).collect();
+        let objected = objections.refusals.into_iter().map(|(owner, reason)| Refused {
+            name: owner.values_key(),
+            reason: format!("the check of its settings, which the webhook asks, refuses it: {reason}"),
+        });
+        plan.refused = files.refused.iter().cloned().chain(objected).chain(refused).collect();
         let after = Moment::of(passed.copy);
         let writer = Writer {
             world: &*world,
@@ -156,8 +195,8 @@ impl Planner {
     }
 
     /// A copy of the core, made at a quiet moment if one comes soon.
-    async fn preview(&self, quiet_within: Duration) -> Result<Preview, NoPlan> {
-        let until = Instant::now() + quiet_within;
+    async fn preview(&self, pace: Pace) -> Result<Preview, NoPlan> {
+        let until = Instant::now() + pace.quiet_within();
         while !ask(&self.doors, RunningQuery).await?.is_empty() && Instant::now() < until {
             sleep(LOOK_AGAIN).await;
         }

@@ -29,6 +29,9 @@ pub fn text(plan: &Plan, paint: Paint) -> String {
     }
     list(&mut text, "not applied", &plan.refused, paint);
     list(&mut text, "held until a person confirms", &plan.held, paint);
+    for warning in &plan.warnings {
+        let _ = writeln!(text, "{}: {warning}\n", paint.paint(Tone::Waiting, "warning"));
+    }
     for left_out in &plan.left_out {
         let _ = writeln!(text, "left out of this plan: {left_out}\n");
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use command::paint::Paint;
 use report::secrets::Secrets;
 
-use crate::planner::{Change, NoPlan, Planner};
+use crate::planner::{Change, Edited, NoPlan, Planner};
 use crate::text::text;
 
 /// The time for the plan. The API server waits three seconds for the whole answer.
@@ -18,7 +18,8 @@ const LINES: usize = 8;
 
 /// The first lines of the plan of an edit, with masked secrets; or the reason why there is no plan.
 pub async fn of_edit(planner: &Planner, data: BTreeMap<String, String>, secrets: &Secrets) -> Vec<String> {
-    match planner.plan_soon(Change::Edit(data), SOON).await {
+    let edited = Edited { data, confirms: None };
+    match planner.plan_soon(Change::Edit(edited), SOON).await {
         Ok((plan, known)) => {
             let of_change = Secrets::default();
             of_change.learn(known);

@@ -12,8 +12,10 @@ use addon_core::operator::effect::{HookRun, Job};
 use addon_core::operator::event::{Event, Finished, HookRan};
 use addon_core::operator::preview::Release;
 use futures::future::BoxFuture;
-use names::ModuleName;
+use hooks::edits::Objections;
+use names::{ModuleName, Owner};
 use releases::sync::foresight::{Change, Foreseen};
+use serde_json::Value;
 
 use crate::document::Refused;
 
@@ -27,6 +29,8 @@ pub trait World: fmt::Debug + Send + Sync {
     fn foresee<'a>(&'a self, release: &'a Release) -> BoxFuture<'a, Result<Foreseen, Failure>>;
     /// Foresees the removal of a release.
     fn foresee_removal<'a>(&'a self, release: &'a str) -> BoxFuture<'a, Result<Vec<Change>, Failure>>;
+    /// Asks the executables that check settings about sections, each with the defaults of its schema.
+    fn check<'a>(&'a self, sections: &'a [(Owner, Value)]) -> BoxFuture<'a, Objections>;
     /// Reads files of modules that are not in use; the reason if that is not possible.
     fn read<'a>(&'a self, files: &'a Files) -> BoxFuture<'a, Result<NewFiles, String>>;
 }

@@ -110,27 +110,12 @@ impl Edit {
             return Vec::new();
         };
         let before = before.unwrap_or_default();
-        let document = ConfigDocument::parse(&after);
-        let nothing = Section::default();
-        let modules = self.modules.iter().map(|name| {
-            let section = document.sections.get(name).unwrap_or(&nothing);
-            (Owner::from(name.clone()), &section.values)
-        });
-        let all = std::iter::once((Owner::Global, &document.global)).chain(modules);
-        let changed = all.filter(|(owner, _)| {
+        let mut sections = sections(&self.values, &self.modules, &after);
+        sections.retain(|(owner, _)| {
             let key = owner.values_key();
             after.get(&key) != before.get(&key)
         });
-        let settings = changed.filter_map(|(owner, entry)| {
-            let section = match entry {
-                Entry::Absent => Value::Object(Map::new()),
-                Entry::Good(section) => section.clone(),
-                Entry::Bad => return None,
-            };
-            let settings = self.values.with_defaults(&owner, &section);
-            Some((owner, settings))
-        });
-        settings.collect()
+        sections
     }
 
     /// The answer to an edit that the schemas allow, with the refusals and warnings of executables that check settings.
@@ -207,6 +192,27 @@ fn provenance_of(object: &Value) -> Provenance {
     let metadata = &object["metadata"];
     let annotations = serde_json::from_value(metadata["annotations"].clone()).ok();
     Provenance::read(metadata["uid"].as_str(), annotations.as_ref())
+}
+
+/// The sections of a ConfigMap by owner, with the defaults of their schemas. Those that cannot be read are left out.
+pub(super) fn sections(values: &Store, modules: &BTreeSet<ModuleName>, data: &Data) -> Vec<(Owner, Value)> {
+    let document = ConfigDocument::parse(data);
+    let nothing = Section::default();
+    let of_modules = modules.iter().map(|name| {
+        let section = document.sections.get(name).unwrap_or(&nothing);
+        (Owner::from(name.clone()), &section.values)
+    });
+    let all = std::iter::once((Owner::Global, &document.global)).chain(of_modules);
+    let settings = all.filter_map(|(owner, entry)| {
+        let section = match entry {
+            Entry::Absent => Value::Object(Map::new()),
+            Entry::Good(section) => section.clone(),
+            Entry::Bad => return None,
+        };
+        let settings = values.with_defaults(&owner, &section);
+        Some((owner, settings))
+    });
+    settings.collect()
 }
 
 /// The data of a ConfigMap; `None` if the object cannot be understood.

@@ -12,13 +12,16 @@ use std::sync::Arc;
 
 use clock::Now;
 use masking::secret::known::Known;
-use names::{HookId, ModuleName};
+use names::{HookId, ModuleName, Owner};
+use serde_json::Value;
 
 use super::Operator;
+use super::edit;
 use super::effect::{Effect, Job, Notice};
 use super::event::{ConfigRead, Event, Finished, HookRan, Reworked, Saved, Settled, SyncAction, Synced};
 use super::explain::Query;
 use super::health::{HealthSight, Seen};
+use super::provenance::Provenance;
 use super::query::StatusQuery;
 use super::survey::Survey;
 use super::ticket::{AtHead, Ticket};
@@ -157,13 +160,29 @@ impl Preview {
         }
     }
 
-    /// Lets a person edit the ConfigMap: it has these keys from now on.
-    pub fn edit(&mut self, data: BTreeMap<String, String>) {
+    /// The sections that other keys of the ConfigMap would change, by owner, with the defaults of their schemas.
+    pub fn changed_sections(&self, data: &BTreeMap<String, String>) -> Vec<(Owner, Value)> {
+        let values = &self.copy.values;
+        let modules: BTreeSet<ModuleName> = self.copy.modules.names().cloned().collect();
+        let mut sections = edit::sections(values, &modules, data);
+        sections.retain(|(owner, section)| {
+            let present = values.config_section(owner).unwrap_or_default();
+            values.with_defaults(owner, &present) != *section
+        });
+        sections
+    }
+
+    /// Lets a person edit the ConfigMap: it has these keys from now on, and this confirmation of removals if there is one.
+    pub fn edit(&mut self, data: BTreeMap<String, String>, confirms: Option<String>) {
+        let present = self.copy.config.provenance();
         // No write of the operator is newer than the edit.
         let read = ConfigRead::Present {
             version: u64::MAX,
             data,
-            provenance: self.copy.config.provenance(),
+            provenance: Provenance {
+                confirms: confirms.or(present.confirms),
+                ..present
+            },
         };
         self.take(Event::ConfigChanged(read));
     }
