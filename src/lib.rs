@@ -6,6 +6,7 @@
 #[cfg(test)]
 extern crate self as addon_operator;
 
+pub mod heap;
 pub mod hosts;
 
 pub mod dispatch;

@@ -6,11 +6,12 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use addon_operator::cli::{self, HooksCli};
-use addon_operator::hosts;
+use addon_operator::{heap, hosts};
 use command::outside::typed::PLUGIN;
 use settings::Environment;
 
 fn main() -> ExitCode {
+    heap::settle();
     hosts::settle();
     let environment = Environment::of_process();
     let called = std::env::args_os().next();
