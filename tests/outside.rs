@@ -16,6 +16,7 @@ use testbed::namespace::Namespace;
 use testbed::part::Part;
 use testbed::plane::{ControlPlane, Options, Pods, User};
 use testbed::process::{self, Bond, Bound};
+use testbed::reader::Only;
 use testbed::registry::programs;
 use testbed::registry::push::{Repository, layer};
 use testbed::wait::wait_until;
@@ -27,7 +28,7 @@ const HOOK: &str = "#!/bin/sh\nif [ \"$1\" = --config ]; then echo '{\"configVer
 
 /// A hook that writes a line.
 const TUNES: &str = "#!/bin/sh\nif [ \"$1\" = --config ]; then echo '{\"configVersion\":\"v1\",\"onStartup\":1}'; exit; fi\necho tuned\n";
-/// A Deployment whose pods write a line each second.
+/// A Deployment whose pods write a line each second, beside a container whose image is nowhere.
 const BEATS: &str = "\
 apiVersion: apps/v1
 kind: Deployment
@@ -42,6 +43,8 @@ spec:
       - name: main
         image: IMAGE
         command: [sh, -c, 'while :; do echo a beat; sleep 1; done']
+      - name: absent
+        image: registry.invalid/nothing:1
 ";
 
 /// The operator of a pod ends before its container does, so that commands in the pod find none.
@@ -182,9 +185,9 @@ impl<'a> World<'a> {
         assert!(said.contains(told) && said.contains(hook), "{said}");
         let left = self
             .namespace
-            .kubectl(["exec", "keeper", "--", "sh", "-c", "echo /shared/tmp/plan-*"])
+            .kubectl(["exec", "keeper", "--", "sh", "-c", "echo /shared/tmp/*plan-*"])
             .unwrap();
-        assert_eq!(left, "/shared/tmp/plan-*\n", "unpacked files are left");
+        assert_eq!(left, "/shared/tmp/*plan-*\n", "unpacked files are left");
     }
 
     /// Shows the lines of a release's pods and of a module's hooks.
@@ -210,7 +213,8 @@ impl<'a> World<'a> {
         let look = || {
             let (good, said, why) = self.asked("module logs site");
             let is_whole = said.contains("/main  a beat\n") && said.contains("hook hooks/tune.sh  tuned\n");
-            if good && is_whole {
+            // The container that cannot start hides no others.
+            if good && is_whole && why.contains("warning: cannot get pods/log") && why.contains("absent") {
                 Ok(Some(()))
             } else {
                 Err(said + &why)
@@ -224,6 +228,7 @@ impl<'a> World<'a> {
         let Output { status, stderr, .. } = typed(&self.stranger(), "module logs site");
         let why = String::from_utf8(stderr).unwrap();
         assert!(!status.success() && why.contains("is forbidden"), "{why}");
+        self.show_lines_without_hooks();
 
         let mut command = process::command(PROGRAM);
         command
@@ -236,6 +241,33 @@ impl<'a> World<'a> {
         let lines: Vec<String> = lines.take(5).map(Result::unwrap).collect();
         let beats = lines.iter().filter(|line| line.ends_with("  a beat"));
         assert!(beats.count() >= 3, "{lines:?}");
+    }
+
+    /// Shows the lines of the pods to a person who may not read the operator's log.
+    fn show_lines_without_hooks(&self) {
+        let pods = self.namespace.objects("pods", Only::Labels("app=site")).unwrap();
+        let site = &pods[0]["metadata"]["name"];
+        let rules = json!([
+            {"apiGroups": ["", "apps", "batch"], "verbs": ["get", "list"], "resources": ["secrets", "pods", "replicasets", "jobs"]},
+            {"apiGroups": [""], "verbs": ["get"], "resources": ["pods/log"], "resourceNames": [site]},
+        ]);
+        let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "reader"}, "rules": rules});
+        let kubectl = self.namespace.kubectl_as(User::Admin);
+        kubectl.feed(["create", "--filename=-"], &role.to_string()).unwrap();
+        let account = format!("--serviceaccount={}:default", self.namespace.name());
+        let bind = ["create", "rolebinding", "reader", "--role=reader", &account];
+        self.namespace.kubectl(bind).unwrap();
+        let reader = self.stranger();
+        let look = || {
+            let Output { status, stdout, stderr } = typed(&reader, "module logs site");
+            let said = String::from_utf8(stdout).unwrap();
+            if status.success() && said.contains("/main  a beat\n") && !said.contains("tuned") {
+                Ok(Some(()))
+            } else {
+                Err(said + &String::from_utf8_lossy(&stderr))
+            }
+        };
+        wait_until(PATIENCE, "the lines without those of hooks", look).unwrap();
     }
 
     /// Ends the operator of a pod; its container goes on.
