@@ -8,6 +8,7 @@ pub mod traced;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
 use addon_core::failure::{Class, Failure};
 use addon_core::module::outline::ValuesFiles;
@@ -19,7 +20,6 @@ use addon_core::review::response::AdmissionResponse;
 use addon_core::review::routes::Routes;
 use addon_core::values::Given;
 use config_map::section::{self, Section};
-use futures::future::join;
 use hooks::{edits, enabled};
 use jiff::Timestamp;
 use jobs::catalogue::Catalogue;
@@ -194,18 +194,25 @@ pub async fn run(job: Job, tools: Arc<Tools>, cancel: CancellationToken) -> Fini
     }
 }
 
-/// Judges an edit of the `ConfigMap`, and tells the person what it would do if that is wanted.
+/// The part of the API server's patience that is left for the way of the answer.
+const WAY_BACK: Duration = Duration::from_millis(500);
+/// The longest time for the plan of an edit, and the shortest that is worth a try.
+const PLANNED_WITHIN: [Duration; 2] = [Duration::from_secs(2), Duration::from_millis(300)];
+
+/// Judges an edit of the `ConfigMap`, and tells the person what it would do if that is wanted and there is time for it.
 async fn judge(tools: &Tools, edit: Edit, cancel: &CancellationToken) -> AdmissionResponse {
+    let begun = Instant::now();
     let planner = tools.warner.as_ref().and_then(|planner| planner.get());
-    let Some((planner, data)) = planner.zip(edit.edited()) else {
-        return edits::judge(&tools.hooks, edit, cancel).await;
-    };
-    let lines = plan::warnings::of_edit(planner, data, tools.ground.spawner.secrets());
-    let (answer, lines) = join(edits::judge(&tools.hooks, edit, cancel), lines).await;
-    if answer.allowed {
-        Edit::checked(answer, &[], lines)
-    } else {
-        answer
+    let (edited, spare) = (planner.and_then(|_| edit.edited()), edit.spare());
+    let answer = edits::judge(&tools.hooks, edit, cancel).await;
+    let [longest, shortest] = PLANNED_WITHIN;
+    let left = spare.map(|spare| spare.saturating_sub(begun.elapsed() + WAY_BACK).min(longest));
+    match (planner, edited, left) {
+        (Some(planner), Some(edited), Some(left)) if answer.allowed && left >= shortest => {
+            let lines = plan::warnings::of_edit(planner, edited, left, tools.ground.spawner.secrets()).await;
+            Edit::foretold(answer, &lines)
+        }
+        _ => answer,
     }
 }
 

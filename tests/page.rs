@@ -97,6 +97,23 @@ fn the_page_tells_the_state_of_modules_without_their_secrets() {
     for html in [overview, module, graph, state] {
         assert!(!html.contains("open-sesame"), "{html}");
     }
+    stage.configure(&json!({"victim": "size: huge\npassword: open-sesame"}));
+    let compared = view(
+        &address,
+        "/modules/victim/revisions/1/2",
+        &["data.size", "&quot;huge&quot;"],
+    );
+    let events = view(
+        &address,
+        "/modules/victim/events",
+        &["ConfigMap/addon-operator", "module &#x27;victim&#x27;"],
+    );
+    for html in [compared, events] {
+        assert!(!html.contains("open-sesame"), "{html}");
+    }
+    let (status, body) = ask(&address, "/modules/victim/revisions/1/9", "");
+    assert_eq!(status, 502, "{body}");
+    assert_says(&body, &["has no record of revision 9"]);
     let (status, body) = ask(&address, "/modules/absent", "");
     assert_eq!(status, 404, "{body}");
 

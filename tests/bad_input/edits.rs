@@ -130,10 +130,20 @@ case "$1 $2" in
 esac
 "#;
 
+/// The same, but no settings fit.
+const REFUSING: &str = r#"#!/bin/sh
+case "$1 $2" in
+"hook list") echo 'Found 0 items:' ;;
+"hook config") echo '{"version": "v1", "hooks": [], "has_settings_check": true}' ;;
+"hook check") echo '{"valid": false, "message": "settings never fit"}' >&2; exit 1 ;;
+esac
+"#;
+
 #[test]
 fn an_executable_of_the_module_has_a_say_about_its_settings() {
     let mut stage = Stage::build("settings");
     stage.write("modules/020-victim/hooks/settings", CHECKING);
+    stage.write("modules/030-late/hooks/settings", REFUSING);
     stage.write(
         "modules/020-victim/openapi/config-values.yaml",
         "type: object\nproperties: {size: {type: string}, spare: {type: integer, default: 7}}\n",
@@ -169,14 +179,15 @@ fn an_executable_of_the_module_has_a_say_about_its_settings() {
         &["Warning: the settings check of module 'victim'", "no idea", "patched"],
     );
     stage.wait_for_sizes("good:tiny victim:dumb");
-    // A plan asks it, too.
+    // A plan asks it, too, but no executable of a module that the edit does not touch.
     stage.write("wrong.yaml", "victim: |\n  size: enormous\ngood: |\n  size: any\n");
     stage.write("odd.yaml", "victim: |\n  size: odd\n");
     let plan = |file: &str| operator.ask_for_code(2, &format!("plan -f {}", stage.path(file).display()));
-    assert_says(
-        &plan("wrong.yaml"),
-        &["not applied", "victim: ", "refuses it: size should have five letters"],
-    );
+    let wrong = plan("wrong.yaml");
+    let refused =
+        "victim: the check of its settings, which the webhook asks, refuses it: size should have five letters";
+    assert_says(&wrong, &["not applied", refused]);
+    assert!(!wrong.contains("never fit"), "{wrong}");
     assert_says(
         &plan("odd.yaml"),
         &["warning: key 'victim': odd is unusual", "victim runs"],

@@ -177,16 +177,17 @@ struct Relay<'a> {
 
 impl Relay<'_> {
     fn tell(&mut self, stream: Stream, bytes: &[u8]) -> io::Result<()> {
-        // A part of the output that ends within a letter is passed on as it is.
-        let worded = str::from_utf8(bytes).map(|text| self.caller.worded(text));
-        let bytes = worded.as_ref().map_or(bytes, |text| text.as_bytes());
         match stream {
             Stream::Stdout => {
                 self.elsewhere |= bytes.starts_with(OTHER_SCREEN);
                 let mut out = io::stdout().lock();
                 out.write_all(bytes).and_then(|()| out.flush())
             }
-            Stream::Stderr => io::stderr().write_all(bytes),
+            // Hints are there. A part that ends within a letter is passed on as it is.
+            Stream::Stderr => match str::from_utf8(bytes) {
+                Ok(text) => io::stderr().write_all(self.caller.worded(text).as_bytes()),
+                Err(_) => io::stderr().write_all(bytes),
+            },
         }
     }
 

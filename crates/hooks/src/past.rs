@@ -96,9 +96,9 @@ impl Tail {
     }
 }
 
-/// The beginning of a text. A secret in it is masked before half of it is cut off.
+/// The beginning of a text without the secrets of this moment. Later ones may be others.
 pub(crate) fn cut(text: &str, secrets: &Secrets) -> String {
-    secrets.before_cut(text, LONGEST).chars().take(LONGEST).collect()
+    secrets.masked(text).chars().take(LONGEST).collect()
 }
 
 #[cfg(test)]

@@ -127,7 +127,7 @@ async function pictures() {
   };
   for (const [name, [path, options]] of Object.entries(shown)) {
     const page = await open(path, options);
-    await page.locator("#live.on").waitFor();
+    if ((await page.locator("html[data-still]").count()) === 0) await page.locator("#live.on").waitFor();
     await page.screenshot({ path: join(folder, `${name}.png`) });
     await page.context().close();
   }

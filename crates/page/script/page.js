@@ -250,4 +250,6 @@ show();
 centre();
 document.addEventListener("keydown", pressed);
 setInterval(times, 10_000);
-listen();
+// A view of records is read from the cluster once, and not again with each change of a module.
+if (document.documentElement.dataset["still"] === undefined)
+    listen();

@@ -116,6 +116,8 @@ struct Inner {
     views: Kept<Written>,
     /// The views that are read from the cluster. News of the operator do not make them old.
     records: Kept<Written>,
+    /// The turn to read one of these: each costs several requests and much memory.
+    reading: Semaphore,
     /// Made for the first client: most operators never have one.
     writer: Arc<OnceLock<Writer>>,
     streams: Arc<Semaphore>,
@@ -139,6 +141,7 @@ pub fn router(source: Source, access: Access, stop: CancellationToken) -> Router
         fleet: Kept::new(source.changed.clone()),
         views: Kept::new(source.changed.clone()),
         records: Kept::new(watch::channel(()).1),
+        reading: Semaphore::new(1),
         source,
         writer: Arc::default(),
         streams: Arc::new(Semaphore::new(STREAMS)),
@@ -311,7 +314,11 @@ impl Inner {
         let head = Head::of(&self.source.known, Place::Elsewhere, title);
         let root = "../".repeat(name.matches('/').count());
         let message = Message {
-            head: Head { root, ..head },
+            head: Head {
+                root,
+                still: status == StatusCode::BAD_GATEWAY,
+                ..head
+            },
             title,
             text: block(text),
         };

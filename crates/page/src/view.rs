@@ -52,6 +52,8 @@ pub struct Head {
     pub title: String,
     /// The way from this view to the first one: empty, or `../` for each level.
     pub root: String,
+    /// Whether the view stays as it is until a person loads it again.
+    pub still: bool,
     /// Whether modules are shown.
     pub on_modules: bool,
     /// Whether the graph is shown.
@@ -102,6 +104,7 @@ impl Head {
                 Place::Comparison => "../../../../".to_owned(),
                 Place::Modules | Place::Graph | Place::Operator | Place::Elsewhere => String::new(),
             },
+            still: matches!(place, Place::Events | Place::Comparison),
             on_modules: matches!(
                 place,
                 Place::Modules | Place::Module | Place::Events | Place::Comparison

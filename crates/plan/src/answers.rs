@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use addon_core::operator::edit::Edited;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
 use listeners::reply::{Format, Reply, bad_request, document, still_starting, text};
@@ -14,7 +15,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use crate::document::Plan;
-use crate::planner::{Change, Edited, NoPlan, Planner};
+use crate::planner::{Change, NoPlan, Planner};
 use crate::world::Files;
 
 /// The fields of the form, one of which is set.

@@ -30,7 +30,7 @@ impl Hinted for NotCompared {
     fn hints(&self) -> Vec<String> {
         match self {
             Self::NoRevision { module, .. } => vec![format!("`addon-operator module history {module}` lists them")],
-            Self::NoRelease { .. } | Self::Manifest { .. } | Self::Request(_) => Vec::new(),
+            Self::NoRelease { .. } | Self::Request(_) => Vec::new(),
         }
     }
 }

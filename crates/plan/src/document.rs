@@ -72,7 +72,7 @@ pub enum Act {
     SwitchOn,
     /// The module runs again.
     Run,
-    /// The module is switched off, and its release is removed.
+    /// The module is switched off, and its release is removed if it has one.
     Remove,
     /// The module would run, and waits.
     Wait,

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use addon_core::failure::Failure;
+use addon_core::operator::edit::Edited;
 use addon_core::operator::effect::Job;
 use addon_core::operator::event::{Event, Finished, HookRan};
 use addon_core::operator::preview::{Preview, PreviewQuery, RunningQuery};
@@ -42,15 +43,6 @@ pub enum Change {
     Edit(Edited),
     /// Modules would have other files.
     Files(Files),
-}
-
-/// The ConfigMap after an edit.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Edited {
-    /// The keys with their texts.
-    pub data: BTreeMap<String, String>,
-    /// The annotation that confirms a number of removals, if the edit has it.
-    pub confirms: Option<String>,
 }
 
 /// The time that a plan may take.
@@ -153,7 +145,7 @@ impl Planner {
         let patches = go(&*world, &mut preview).await?;
 
         let gone: Vec<&String> = files.gone.iter().filter(|name| before.has_on(name)).collect();
-        let holds_gone = preview.copy().would_hold(gone.len());
+        let holds_gone = preview.copy().would_hold(gone.iter().copied());
         let passed = preview.end();
         let mut plan = Plan {
             unfinished: passed.unfinished,
@@ -253,7 +245,12 @@ impl Writer<'_> {
         plan.left_out.clone_from(&self.files.left_out);
         let gone = &self.files.gone;
         plan.left_out.extend(after.in_need_of(gone));
-        if gone.iter().any(|name| before.has_on(name)) {
+        let gone: Vec<&str> = gone
+            .iter()
+            .map(String::as_str)
+            .filter(|name| before.has_on(name))
+            .collect();
+        if !gone.is_empty() {
             let gone = gone.join(", ");
             let enabled = "the list of enabled modules that hooks and charts see";
             plan.left_out

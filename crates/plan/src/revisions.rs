@@ -1,14 +1,13 @@
 //! Revisions of a release, compared object by object: which objects came and went, and which fields changed.
 //!
-//! Must never show the data of a Secret, and never write.
+//! Must never show the data of a Secret, nor a secret among the values of then, and never write.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use helm_yaml::yaml;
 use kube_access::Cluster;
 use kube_access::error::RequestError;
 use objects::key::{ObjectKey, flat, key_of};
-use releases::revisions::{self, Revision, history};
+use releases::revisions::{Revision, history};
 use serde_json::Value;
 use thiserror::Error;
 
@@ -34,9 +33,6 @@ pub enum NotCompared {
     /// Helm keeps records of others.
     #[error("the release of module '{module}' has no record of revision {revision}")]
     NoRevision { module: String, revision: u32 },
-    /// The record's manifest is damaged.
-    #[error("the manifest of revision {revision} cannot be read: {problem}")]
-    Manifest { revision: u32, problem: String },
     /// The records could not be read.
     #[error(transparent)]
     Request(Box<RequestError>),
@@ -52,11 +48,22 @@ impl From<RequestError> for NotCompared {
 pub async fn between(cluster: &Cluster, module: &str, from: u32, to: Option<u32>) -> Result<Comparison, NotCompared> {
     let all = history::all(cluster, module).await?;
     let (from, to) = chosen(&all, module, from, to)?;
-    let (before, after) = (documents(cluster, from).await?, documents(cluster, to).await?);
+    let (before, after) = (
+        history::contents(cluster, from).await?,
+        history::contents(cluster, to).await?,
+    );
+    let mut objects = compared(before.documents, after.documents, cluster.namespace());
+    // Secrets of then may be others than those of now.
+    for field in objects.iter_mut().flat_map(|object| &mut object.fields) {
+        for value in [&mut field.before, &mut field.after].into_iter().flatten() {
+            before.secrets.mask(value);
+            after.secrets.mask(value);
+        }
+    }
     Ok(Comparison {
         from: from.newest.revision,
         to: to.newest.revision,
-        objects: compared(before, after, cluster.namespace()),
+        objects,
     })
 }
 
@@ -77,15 +84,6 @@ fn chosen<'a>(
         })
     };
     Ok((find(from)?, to.map_or(Ok(newest), find)?))
-}
-
-/// The objects that a revision's record holds.
-async fn documents(cluster: &Cluster, revision: &Revision) -> Result<Vec<Value>, NotCompared> {
-    let manifest = revisions::manifest(cluster, revision).await?;
-    yaml::documents_v2(&manifest).map_err(|error| NotCompared::Manifest {
-        revision: revision.newest.revision,
-        problem: error.to_string(),
-    })
 }
 
 /// Group, kind, namespace and name: the same in all versions of a kind.

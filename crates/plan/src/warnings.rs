@@ -2,33 +2,39 @@
 //!
 //! Must never hold up the edit for longer than the API server waits, and never refuse it.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
+use addon_core::operator::edit::Edited;
 use command::paint::Paint;
 use report::secrets::Secrets;
 
-use crate::planner::{Change, Edited, NoPlan, Planner};
+use crate::document::Plan;
+use crate::planner::{Change, NoPlan, Planner};
 use crate::text::text;
 
-/// The time for the plan. The API server waits three seconds for the whole answer.
-const SOON: Duration = Duration::from_secs(2);
 /// The number of lines.
 const LINES: usize = 8;
 
-/// The first lines of the plan of an edit, with masked secrets; or the reason why there is no plan.
-pub async fn of_edit(planner: &Planner, data: BTreeMap<String, String>, secrets: &Secrets) -> Vec<String> {
-    let edited = Edited { data, confirms: None };
-    match planner.plan_soon(Change::Edit(edited), SOON).await {
+/// The first lines of the plan of an edit, with masked secrets; or the reason why there is no plan within this time.
+pub async fn of_edit(planner: &Planner, edited: Edited, within: Duration, secrets: &Secrets) -> Vec<String> {
+    match planner.plan_soon(Change::Edit(edited), within).await {
         Ok((plan, known)) => {
             let of_change = Secrets::default();
             of_change.learn(known);
-            let text = text(&plan, Paint::Plain);
-            shortened(&secrets.masked(&of_change.masked(&text)))
+            shortened(&text(&masked(&plan, &[&of_change, secrets]), Paint::Plain))
         }
         Err(error @ NoPlan::Late(_)) => vec![format!("{error}: `addon-operator plan -f FILE` takes its time")],
         Err(error) => vec![secrets.masked(&format!("there is no plan: {error}")).into_owned()],
     }
+}
+
+/// The plan with masked secrets. Its text cuts long values, and half of a secret could not be recognised.
+fn masked(plan: &Plan, secrets: &[&Secrets]) -> Plan {
+    let mut document = serde_json::to_value(plan).expect("a plan is plain data with text keys");
+    for secrets in secrets {
+        secrets.mask(&mut document);
+    }
+    serde_json::from_value(document).expect("masking replaces texts by texts")
 }
 
 /// The first lines, and the number of the others.

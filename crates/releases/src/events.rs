@@ -42,10 +42,11 @@ pub async fn about(cluster: &Cluster, module: &str, config_map: &str) -> Result<
             let api = api.clone();
             async move { api.list(&params).await }.boxed()
         };
-        let all = pages(cluster, namespace, "events", list).await?;
-        let is_meant = |event: &Event| is_about(event, &family) || is_of_module(event, module, config_map, own);
-        let meant = all.iter().filter(|event| is_meant(event));
-        told.extend(meant.map(|event| tell(event, own, &family.secrets)));
+        let take = |event: Event| {
+            let is_meant = is_about(&event, &family) || is_of_module(&event, module, config_map, own);
+            is_meant.then(|| tell(&event, own, &family.secrets))
+        };
+        told.extend(pages(cluster, namespace, "events", list, take).await?);
     }
     told.sort();
     Ok(told)

@@ -53,12 +53,10 @@ impl Family {
         if keys.iter().any(|key| WORKLOADS.contains(&key.kind.as_str())) {
             for namespace in family.namespaces.clone() {
                 let namespace = namespace.as_str();
-                family.join(
-                    namespace,
-                    "ReplicaSet",
-                    &metadata::<ReplicaSet>(cluster, namespace, "replicasets").await?,
-                );
-                family.join(namespace, "Job", &metadata::<Job>(cluster, namespace, "jobs").await?);
+                let sets = metadata::<ReplicaSet>(cluster, namespace, "replicasets").await;
+                family.join(namespace, "ReplicaSet", &permitted(sets)?);
+                let jobs = metadata::<Job>(cluster, namespace, "jobs").await;
+                family.join(namespace, "Job", &permitted(jobs)?);
                 family.join(namespace, "Pod", &metadata::<Pod>(cluster, namespace, "pods").await?);
             }
         }
@@ -107,6 +105,14 @@ impl Family {
     }
 }
 
+/// A list; empty if the account may not make it: rights that are made for a module's workloads leave out kinds that it has not.
+fn permitted(list: Result<Vec<ObjectMeta>, RequestError>) -> Result<Vec<ObjectMeta>, RequestError> {
+    match list {
+        Err(error) if error.is_forbidden() => Ok(Vec::new()),
+        list => list,
+    }
+}
+
 /// The metadata of all objects of a kind in a namespace.
 async fn metadata<K>(cluster: &Cluster, namespace: &str, plural: &str) -> Result<Vec<ObjectMeta>, RequestError>
 where
@@ -121,23 +127,26 @@ where
         let api = api.clone();
         async move { api.list_metadata(&params).await }.boxed()
     };
-    let found: Vec<PartialObjectMeta<K>> = pages(cluster, namespace, plural, list).await?;
-    Ok(found.into_iter().map(|object| object.metadata).collect())
+    pages(cluster, namespace, plural, list, |object: PartialObjectMeta<K>| {
+        Some(object.metadata)
+    })
+    .await
 }
 
-/// The objects of a list that is read page by page.
-pub(crate) async fn pages<K: Clone>(
+/// The parts that are taken of a list that is read page by page.
+pub(crate) async fn pages<K: Clone, T>(
     cluster: &Cluster,
     namespace: &str,
     plural: &str,
     list: impl Fn(ListParams) -> BoxFuture<'static, Result<ObjectList<K>, kube::Error>>,
-) -> Result<Vec<K>, RequestError> {
+    take: impl Fn(K) -> Option<T>,
+) -> Result<Vec<T>, RequestError> {
     let mut params = ListParams::default().limit(PAGE);
     let mut items = Vec::new();
     for _ in 0..PAGES {
         let attempt = cluster.attempt_in(Some(namespace), "list", plural, "");
         let page = cluster.ask(attempt, list(params.clone())).await?;
-        items.extend(page.items);
+        items.extend(page.items.into_iter().filter_map(&take));
         match page.metadata.continue_.filter(|token| !token.is_empty()) {
             Some(token) => params = params.continue_token(&token),
             None => break,

@@ -70,6 +70,8 @@ pub(super) struct Follower {
     waiting: Vec<oneshot::Sender<bool>>,
     /// Whether a round has ended since those people were answered last.
     has_checked: bool,
+    /// The version that was fetched for a plan last.
+    planned: Option<ImageDigest>,
 }
 
 impl Follower {
@@ -101,6 +103,7 @@ impl Follower {
             unfit: None,
             waiting: Vec::new(),
             has_checked: false,
+            planned: None,
         }
     }
 

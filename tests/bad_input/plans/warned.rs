@@ -39,6 +39,11 @@ fn an_edit_is_answered_with_its_plan_if_that_is_wanted() {
     );
     assert_says(&said, &["Warning: 1. good runs"]);
     assert!(!said.contains("open-sesame"), "{said}");
+    // Half of a secret would be there if a long text were cut before.
+    let text = format!("password: open-sesame\nsize: {}open-sesame", "x".repeat(194));
+    let said = stage.patch(&json!({"data": {"good": text}}), &["--dry-run=server"]);
+    assert_says(&said, &["Warning: 1. good runs", "xxx"]);
+    assert!(!said.contains("open"), "{said}");
     // An edit that is refused has no plan.
     let said = stage.patch(&json!({"data": {"goodEnabled": "perhaps"}}), &["--dry-run=server"]);
     assert!(said.contains("denied") && !said.contains("Warning: 1."), "{said}");

@@ -5,6 +5,7 @@
 //! cannot be judged: a mistake in one section must not block an edit of another.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use names::{ModuleName, Owner};
 use serde_json::{Map, Value};
@@ -47,6 +48,17 @@ pub struct Edit {
     pub(super) ours: usize,
     /// How the ConfigMap was made, if a program made it, and the keys that are applied.
     pub(super) origin: (Option<Made>, BTreeSet<String>),
+    /// The time for which the API server still waits; none while other edits wait, too.
+    pub(super) spare: Option<Duration>,
+}
+
+/// The ConfigMap after an edit.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Edited {
+    /// The keys with their texts.
+    pub data: BTreeMap<String, String>,
+    /// The annotation that confirms a number of removals, if the edit brings it.
+    pub confirms: Option<String>,
 }
 
 impl Edit {
@@ -85,18 +97,34 @@ impl Edit {
         }
     }
 
-    /// The keys of our ConfigMap after the edit; none if it is not ours, if it goes, or if the edit is the operator's own or
-    /// changes no key.
-    pub fn edited(&self) -> Option<BTreeMap<String, String>> {
+    /// Our ConfigMap after the edit; none if it is not ours, if it goes, if no key changes, or if all new texts are known, as those
+    /// that the operator writes.
+    pub fn edited(&self) -> Option<Edited> {
         let review = self.review.to_value();
         let request = &review["request"];
-        let after = data_of(&request["object"]).filter(|_| request["operation"] != "DELETE")?;
-        let before = data_of(&request["oldObject"]).unwrap_or_default();
-        let is_ours = request["object"]["metadata"]["name"] == self.config_map.as_str();
+        let (object, old) = (&request["object"], &request["oldObject"]);
+        let after = data_of(object).filter(|_| request["operation"] != "DELETE")?;
+        let before = data_of(old).unwrap_or_default();
+        let is_ours = object["metadata"]["name"] == self.config_map.as_str();
         let is_gone = before.keys().any(|key| !after.contains_key(key));
         let mut new = after.iter().filter(|(key, text)| before.get(*key) != Some(*text));
-        let by_a_person = is_gone || new.any(|(key, text)| self.known.get(key) != Some(text));
-        (is_ours && by_a_person).then_some(after)
+        let is_news = is_gone || new.any(|(key, text)| self.known.get(key) != Some(text));
+        let [confirms, confirmed] = [object, old].map(|object| provenance_of(object).confirms);
+        (is_ours && is_news).then(|| Edited {
+            data: after,
+            confirms: confirms.filter(|text| confirmed.as_ref() != Some(text)),
+        })
+    }
+
+    /// The time for which the API server still waits. None while other edits wait for their judgement, too.
+    pub fn spare(&self) -> Option<Duration> {
+        self.spare
+    }
+
+    /// The answer with the first lines of a plan after its own warnings.
+    pub fn foretold(mut answer: AdmissionResponse, lines: &[String]) -> AdmissionResponse {
+        answer.warnings.extend(lines.iter().map(|line| on_one_line(line)));
+        answer
     }
 
     /// The sections that the edit changes, by owner, with the defaults of their schemas. Sections that cannot be read are

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use clock::Now;
 use masking::secret::known::Known;
 use names::{HookId, ModuleName, Owner};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::Operator;
 use super::edit;
@@ -166,7 +166,8 @@ impl Preview {
         let modules: BTreeSet<ModuleName> = self.copy.modules.names().cloned().collect();
         let mut sections = edit::sections(values, &modules, data);
         sections.retain(|(owner, section)| {
-            let present = values.config_section(owner).unwrap_or_default();
+            let present = values.config_section(owner);
+            let present = present.map_or_else(|| json!({}), |present| (*present).clone());
             values.with_defaults(owner, &present) != *section
         });
         sections

@@ -29,6 +29,7 @@ pub(super) async fn module(State(page): State<Page>, Path(name): Path<String>, h
 pub(super) async fn events(State(page): State<Page>, Path(name): Path<String>, headers: HeaderMap) -> Response {
     let making = async {
         let fleet = page.fleet_with(&name).await?;
+        let _turn = page.reading.acquire().await;
         let events = (page.source.events)(name.clone()).await?;
         let view = EventsView::of(&fleet.operator, &name, &events);
         page.written(Template::Events, move || view).await
@@ -44,6 +45,7 @@ pub(super) async fn comparison(
 ) -> Response {
     let making = async {
         let fleet = page.fleet_with(&name).await?;
+        let _turn = page.reading.acquire().await;
         let comparison = (page.source.comparison)(name.clone(), from, to).await?;
         let view = ComparisonView::of(&fleet.operator, &name, &comparison);
         page.written(Template::Comparison, move || view).await

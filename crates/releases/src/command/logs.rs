@@ -81,7 +81,7 @@ impl Logs {
         let found = runtime.block_on(self.sources(&cluster, &module));
         let (sources, secrets) = found.map_err(AskError::from)?;
         let of_pods = sources.iter().filter(|source| source.filter.is_all()).count();
-        let count = runtime.block_on(self.show(&cluster, sources, &secrets))?;
+        let count = runtime.block_on(self.show(&cluster, sources, of_pods, &secrets))?;
         match (count, of_pods) {
             (0, _) if self.follow => Ok(()),
             (0, 0) if self.container.is_none() => Err(NoLines::NoPods { module }.into()),
@@ -120,15 +120,20 @@ impl Logs {
         Ok((sources, family.secrets))
     }
 
-    /// Prints the lines, and returns their number. Fails only if not one container could be read.
-    async fn show(&self, cluster: &Cluster, sources: Vec<Source>, secrets: &Known) -> Result<usize, CommandError> {
+    /// Prints the lines, and returns their number. Fails only if not one container of the module's pods could be read.
+    async fn show(
+        &self,
+        cluster: &Cluster,
+        sources: Vec<Source>,
+        of_pods: usize,
+        secrets: &Known,
+    ) -> Result<usize, CommandError> {
         let choice = Choice {
             tail: self.tail,
             since: self.since,
             previous: self.previous,
             follow: self.follow,
         };
-        let number = sources.len();
         let mut told = if self.follow {
             stream::all_at_once(cluster, sources, choice).boxed_local()
         } else {
@@ -141,9 +146,9 @@ impl Logs {
                     count += 1;
                     print(&line, secrets).map_err(CommandError::Print)?;
                 }
-                Told::Failed(error) => {
-                    failures += 1;
-                    if failures == number && count == 0 {
+                Told::Failed { error, is_of_pod } => {
+                    failures += usize::from(is_of_pod);
+                    if is_of_pod && failures == of_pods {
                         return Err(AskError::from(error).into());
                     }
                     drop(writeln!(io::stderr(), "warning: {}", Report::new(&error).chain()));

@@ -63,7 +63,7 @@ pub async fn history(cluster: &Cluster, release: &str) -> Result<(Vec<Past>, usi
     Ok((past, found.len().saturating_sub(MOST)))
 }
 
-/// The contents of a release's newest revision.
+/// The contents of a revision.
 #[derive(Debug)]
 pub struct Contents {
     /// The documents of its manifest.
@@ -75,15 +75,20 @@ pub struct Contents {
 /// The contents of the newest revision; `None` if there is no release.
 pub async fn newest_contents(cluster: &Cluster, release: &str) -> Result<Option<Contents>, RequestError> {
     let found = all(cluster, release).await?;
-    let Some(newest) = found.first() else {
-        return Ok(None);
-    };
-    let (_, content) = content(cluster, newest).await?;
+    match found.first() {
+        Some(newest) => contents(cluster, newest).await.map(Some),
+        None => Ok(None),
+    }
+}
+
+/// The contents of a revision.
+pub async fn contents(cluster: &Cluster, revision: &Revision) -> Result<Contents, RequestError> {
+    let (_, content) = content(cluster, revision).await?;
     let documents = yaml::documents_v2(&text(&content, "manifest"));
-    Ok(Some(Contents {
-        documents: documents.map_err(|error| unusable(cluster, newest, &error.to_string()))?,
+    Ok(Contents {
+        documents: documents.map_err(|error| unusable(cluster, revision, &error.to_string()))?,
         secrets: secrets(&content),
-    }))
+    })
 }
 
 /// All revisions of a release, newest first.

@@ -109,18 +109,8 @@ impl Follower {
         if let Err(error) = dropped {
             warn!(module = self.name(), error = %Chain(&error), "Old files of a module cannot be removed from the cluster");
         }
-        self.drop_old_files().await;
-    }
-
-    /// Removes the files of versions that are neither in use nor to return to. A plan may have fetched them.
-    pub(super) async fn drop_old_files(&self) {
-        let (library, record, name) = (
-            self.taker.library.clone(),
-            self.record.clone(),
-            self.taker.module.clone(),
-        );
-        let is_needed = move |module: &str, digest: &str| module != name.as_str() || record.needs(digest);
-        blocking::run(move || library.sweep(is_needed)).await;
+        let library = self.taker.library.clone();
+        blocking::run(move || library.sweep(|module, digest| is_needed(module, Some(digest)))).await;
     }
 
     /// Gives up the bad version in use, and returns to the last good version.

@@ -22,8 +22,8 @@ impl Follower {
             Signature::Bad(why) => return Err(format!("the signature of {version} ({digest}) is not good: {why}")),
         }
         let told = |error| Chain(&error).to_string();
-        // At most one planned version stays on the disk.
-        self.drop_old_files().await;
+        self.drop_planned().await;
+        self.planned = Some(digest.clone());
         let place = self.taker.fetch(&inquiry, &digest).await.map_err(told)?;
         let inputs = self.taker.inputs(&self.source).await.map_err(told)?;
         let prepared = self.taker.check(&inputs, place).await.map_err(told)?;
@@ -31,6 +31,22 @@ impl Follower {
             has_former: self.record.has_former(),
         };
         Ok((prepared, origin))
+    }
+}
+
+impl Follower {
+    /// Removes the files of the version that was planned last, unless they came into use.
+    async fn drop_planned(&mut self) {
+        let Some(planned) = self.planned.take() else { return };
+        let (library, record, name) = (
+            self.taker.library.clone(),
+            self.record.clone(),
+            self.taker.module.clone(),
+        );
+        let is_needed = move |module: &str, digest: &str| {
+            module != name.as_str() || digest != planned.as_str() || record.needs(digest)
+        };
+        blocking::run(move || library.sweep(is_needed)).await;
     }
 }
 

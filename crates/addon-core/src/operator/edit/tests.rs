@@ -24,6 +24,7 @@ fn edit(operation: &str, before: &Value, after: &Value) -> Edit {
         values,
         modules: BTreeSet::from([one]),
         known: Data::new(),
+        spare: None,
         omissible: BTreeSet::new(),
         ours: 0,
         origin: (None, BTreeSet::new()),
@@ -146,6 +147,7 @@ fn omitting(data: &Value, [before, after]: [Value; 2]) -> Edit {
     let request = json!({"operation": "UPDATE", "object": object(data, &after), "oldObject": object(&all, &before)});
     Edit {
         review: Json::from(&json!({ "request": request })),
+        spare: None,
         omissible: ["a", "b", "c", "d"].map(|name| ModuleName::parse(name).unwrap()).into(),
         ours: 6,
         ..edit("UPDATE", &all, data)

@@ -4,6 +4,7 @@
 //! The operator's own writes are always allowed. Must never leave a question without a reply.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use clock::Tick;
 
@@ -39,6 +40,8 @@ pub(in crate::operator) struct Asked {
     pub(in crate::operator) review: Json,
     /// The name of our ConfigMap.
     pub(in crate::operator) config_map: String,
+    /// The time for which the API server still waits; none while other edits wait, too.
+    pub(in crate::operator) spare: Option<Duration>,
 }
 
 impl Edits {
@@ -59,6 +62,7 @@ impl Edits {
         }
         let (&id, open) = self.open.first_key_value()?;
         let review = open.request.review.clone();
+        let spare = (self.open.len() == 1).then(|| open.until - now);
         let Some(config_map) = config_map else {
             self.leave(cx, id, NoAnswer::Unjudged);
             return None;
@@ -68,6 +72,7 @@ impl Edits {
             id,
             review,
             config_map: config_map.to_owned(),
+            spare,
         })
     }
 

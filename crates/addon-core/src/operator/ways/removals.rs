@@ -48,9 +48,11 @@ impl Operator {
         self.hold_removals(new, reason);
     }
 
-    /// Whether the removals of so many modules, whose directories are gone, would be held until a person confirms them.
-    pub fn would_hold(&self, gone: usize) -> bool {
-        too_many(gone, self.certainty().all_there().len())
+    /// Whether the removals of these modules, whose directories are gone, would be held until a person confirms them.
+    pub fn would_hold<'a>(&self, gone: impl IntoIterator<Item = &'a String>) -> bool {
+        let there = self.certainty().all_there();
+        let goes = gone.into_iter().filter(|name| there.contains(*name)).count();
+        too_many(goes, there.len())
     }
 
     fn hold_removals(&mut self, releases: Vec<String>, reason: HeldFor) {

@@ -51,6 +51,7 @@ impl Operator {
             values: self.values.clone(),
             modules: self.modules.names().cloned().collect(),
             known,
+            spare: asked.spare,
             omissible: self.certainty().omissible(),
             ours: self.removal.ours().count(),
             origin: self.config.origin(),

@@ -20,7 +20,7 @@ use super::lines::{Filter, Line};
 const RECORDS: i64 = 5_000;
 
 /// A container whose lines are wanted.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Source {
     pub(super) api: Api<Pod>,
     pub(super) namespace: String,
@@ -47,7 +47,11 @@ pub(super) struct Choice {
 #[derive(Debug)]
 pub(super) enum Told {
     Line(Line),
-    Failed(RequestError),
+    Failed {
+        error: RequestError,
+        /// Whether the container is one of the module's pods.
+        is_of_pod: bool,
+    },
 }
 
 /// The lines of one container after the other.
@@ -66,8 +70,22 @@ pub(super) fn all_at_once(
     sources: Vec<Source>,
     choice: Choice,
 ) -> impl Stream<Item = Told> + use<'_> {
-    let each = sources.into_iter();
-    stream::select_all(each.map(|source| source.told(cluster, choice).boxed_local()))
+    let each = sources.into_iter().map(move |source| {
+        if source.filter.is_all() {
+            return source.told(cluster, choice).boxed_local();
+        }
+        // Of the operator's records few are wanted, so that the API server cannot count them.
+        let last = source.clone().last_lines(
+            cluster,
+            Choice {
+                follow: false,
+                ..choice
+            },
+        );
+        let new = source.told(cluster, Choice { tail: 0, ..choice });
+        stream::once(last).flat_map(stream::iter).chain(new).boxed_local()
+    });
+    stream::select_all(each)
 }
 
 impl Source {
@@ -79,7 +97,7 @@ impl Source {
             if last.len() >= choice.tail && matches!(told, Told::Line(_)) {
                 last.pop_front();
             }
-            if choice.tail > 0 || matches!(told, Told::Failed(_)) {
+            if choice.tail > 0 || matches!(told, Told::Failed { .. }) {
                 last.push_back(told);
             }
         }
@@ -98,7 +116,10 @@ impl Source {
                 Err(error) if choice.previous && error.code() == Some(400) => stream::empty().boxed_local(),
                 // Without the operator's log only the output of hooks is missing.
                 Err(error) if error.is_forbidden() && !self.filter.is_all() => stream::empty().boxed_local(),
-                Err(error) => stream::iter([Told::Failed(error)]).boxed_local(),
+                Err(error) => {
+                    let is_of_pod = self.filter.is_all();
+                    stream::iter([Told::Failed { error, is_of_pod }]).boxed_local()
+                }
             }
         };
         stream::once(opened).flatten()
@@ -114,6 +135,7 @@ impl Source {
                 .map(|since| i64::try_from(since.as_secs().max(1)).unwrap_or(i64::MAX)),
             tail_lines: Some(match self.filter {
                 Filter::All => i64::try_from(choice.tail).unwrap_or(i64::MAX),
+                Filter::HooksOf(_) if choice.tail == 0 => 0,
                 Filter::HooksOf(_) => RECORDS,
             }),
             ..LogParams::default()
