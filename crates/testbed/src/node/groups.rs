@@ -11,9 +11,10 @@ use fs_err as fs;
 use crate::folder;
 
 const ROOT: &str = "/sys/fs/cgroup";
-/// The weight of a node among the machine's processes, in the files of both versions and in their units: twenty times that
-/// of one process or session. All pods of a node share it, and with the weight of one they starved beside a few tests.
-const WEIGHTS: [(&str, &str); 2] = [("cpu.shares", "20480"), ("cpu.weight", "2000")];
+/// The weight of a node among the machine's processes, in the files of both versions and in their units: four times that of one
+/// process or session. All pods of a node share it: with the weight of one they starved beside a few tests, and with that of twenty
+/// the tests starved beside them.
+const WEIGHTS: [(&str, &str); 2] = [("cpu.shares", "4096"), ("cpu.weight", "400")];
 const PREFIX: &str = "addon-operator-testbed";
 
 /// The name of a node's group, as a path below the root of each hierarchy.
