@@ -2,7 +2,6 @@
 //!
 //! One plan is made at a time, and the jobs of the operator go on meanwhile. Must never start a job that changes anything.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 

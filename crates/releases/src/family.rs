@@ -53,10 +53,10 @@ impl Family {
         if keys.iter().any(|key| WORKLOADS.contains(&key.kind.as_str())) {
             for namespace in family.namespaces.clone() {
                 let namespace = namespace.as_str();
-                let sets = metadata::<ReplicaSet>(cluster, namespace, "replicasets").await;
-                family.join(namespace, "ReplicaSet", &permitted(sets)?);
-                let jobs = metadata::<Job>(cluster, namespace, "jobs").await;
-                family.join(namespace, "Job", &permitted(jobs)?);
+                let sets = permitted::<ReplicaSet>(cluster, namespace, "replicasets").await?;
+                family.join(namespace, "ReplicaSet", &sets);
+                let jobs = permitted::<Job>(cluster, namespace, "jobs").await?;
+                family.join(namespace, "Job", &jobs);
                 family.join(namespace, "Pod", &metadata::<Pod>(cluster, namespace, "pods").await?);
             }
         }
@@ -105,14 +105,6 @@ impl Family {
     }
 }
 
-/// A list; empty if the account may not make it: rights that are made for a module's workloads leave out kinds that it has not.
-fn permitted(list: Result<Vec<ObjectMeta>, RequestError>) -> Result<Vec<ObjectMeta>, RequestError> {
-    match list {
-        Err(error) if error.is_forbidden() => Ok(Vec::new()),
-        list => list,
-    }
-}
-
 /// The metadata of all objects of a kind in a namespace.
 async fn metadata<K>(cluster: &Cluster, namespace: &str, plural: &str) -> Result<Vec<ObjectMeta>, RequestError>
 where
@@ -131,6 +123,22 @@ where
         Some(object.metadata)
     })
     .await
+}
+
+/// The same; empty if the account may not make the list: rights that are made for a module's workloads leave out kinds that it
+/// has not.
+async fn permitted<K>(cluster: &Cluster, namespace: &str, plural: &str) -> Result<Vec<ObjectMeta>, RequestError>
+where
+    K: kube::Resource<Scope = NamespaceResourceScope, DynamicType = ()>
+        + Clone
+        + DeserializeOwned
+        + std::fmt::Debug
+        + 'static,
+{
+    match metadata::<K>(cluster, namespace, plural).await {
+        Err(error) if error.is_forbidden() => Ok(Vec::new()),
+        list => list,
+    }
 }
 
 /// The parts that are taken of a list that is read page by page.

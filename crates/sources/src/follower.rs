@@ -15,6 +15,7 @@ use addon_core::module::Edition;
 use addon_core::operator::effect::FilesVerdict;
 use channel_core::choice::{Activity, Choice, Memory, Running, Subject, Target};
 use channel_core::following::{Following, Installed, Move};
+use channel_core::reference::ImageDigest;
 use channel_core::source::ModuleSource;
 use inquiry::Inquiry;
 use inquiry::office::Office;
