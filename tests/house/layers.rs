@@ -50,13 +50,14 @@ pub(crate) const SHELL: Table = Table {
     title: "The program, `src`",
     folder: "src/",
     rows: &[
+        row("heap", ""),
         row("hosts", ""),
         row("dispatch", ""),
         row("serve", ""),
         row("driver", ""),
         row("app", "dispatch serve driver"),
         row("cli", "app"),
-        row("main", "hosts app cli"),
+        row("main", "heap hosts app cli"),
     ],
 };
 
