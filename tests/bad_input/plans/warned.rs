@@ -4,9 +4,14 @@ use serde_json::json;
 
 use crate::bad_input::stage::{CONVERGED, Stage, assert_says};
 
+/// A hook that takes its time when it is tried for a plan.
+const SLOW: &str = "#!/bin/sh\nif [ \"$1\" = --config ]; then echo '{\"configVersion\":\"v1\",\"beforeHelm\":1,\"dryRun\":true}'; exit; fi\n\
+                    [ -z \"$ADDON_OPERATOR_DRY_RUN\" ] || sleep 60\n";
+
 #[test]
 fn an_edit_is_answered_with_its_plan_if_that_is_wanted() {
     let mut stage = Stage::build("warned");
+    stage.write("modules/020-victim/hooks/slow.sh", SLOW);
     stage.serve_webhooks();
     stage.configure(&json!({}));
     let operator = stage.start();
@@ -44,6 +49,9 @@ fn an_edit_is_answered_with_its_plan_if_that_is_wanted() {
     let said = stage.patch(&json!({"data": {"good": text}}), &["--dry-run=server"]);
     assert_says(&said, &["Warning: 1. good runs", "xxx"]);
     assert!(!said.contains("open"), "{said}");
+    // The edit does not wait for a plan that takes its time.
+    let said = stage.patch(&json!({"data": {"victim": "size: large"}}), &["--dry-run=server"]);
+    assert_says(&said, &["Warning: the plan is not made within", "patched"]);
     // An edit that is refused has no plan.
     let said = stage.patch(&json!({"data": {"goodEnabled": "perhaps"}}), &["--dry-run=server"]);
     assert!(said.contains("denied") && !said.contains("Warning: 1."), "{said}");
