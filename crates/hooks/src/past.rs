@@ -16,6 +16,8 @@ use crate::records::record::End;
 const LINES: usize = 5;
 /// The longest line, in characters.
 const LONGEST: usize = 200;
+/// The number of bytes of a line in which secrets are looked for. A secret at the end of the shown part is shorter.
+const BEGINNING: usize = 4096;
 /// The largest number of hooks.
 const MOST: usize = 500;
 
@@ -69,30 +71,27 @@ pub(crate) struct Tail(Arc<Mutex<VecDeque<String>>>);
 
 impl Tail {
     /// A receiver of lines that passes them on to another one.
-    pub(crate) fn beside(
-        &self,
-        mut sink: impl FnMut(&str) + Send + 'static,
-        secrets: &Secrets,
-    ) -> impl FnMut(&str) + Send + 'static {
-        let (tail, secrets) = (self.clone(), secrets.clone());
+    pub(crate) fn beside(&self, mut sink: impl FnMut(&str) + Send + 'static) -> impl FnMut(&str) + Send + 'static {
+        let tail = self.clone();
         move |line: &str| {
-            tail.push(cut(line, &secrets));
+            tail.push(line);
             sink(line);
         }
     }
 
-    fn push(&self, line: String) {
+    /// Takes the beginning of a line as it is: a program may print faster than secrets can be looked for.
+    fn push(&self, line: &str) {
         let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if lines.len() >= LINES {
             lines.pop_front();
         }
-        lines.push_back(line);
+        lines.push_back(line[..line.floor_char_boundary(BEGINNING)].to_owned());
     }
 
-    /// The lines, the newest last.
-    pub(crate) fn lines(&self) -> Vec<String> {
+    /// The lines, the newest last, cut and without secrets.
+    pub(crate) fn lines(&self, secrets: &Secrets) -> Vec<String> {
         let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        lines.iter().cloned().collect()
+        lines.iter().map(|line| cut(line, secrets)).collect()
     }
 }
 
@@ -143,12 +142,12 @@ mod tests {
     fn the_last_lines_are_kept_and_cut() {
         let (tail, passed) = (Tail::default(), Arc::new(Mutex::new(0)));
         let counted = Arc::clone(&passed);
-        let mut sink = tail.beside(move |_| *counted.lock().unwrap() += 1, &Secrets::default());
+        let mut sink = tail.beside(move |_| *counted.lock().unwrap() += 1);
         for number in 0..=LINES {
             sink(&format!("{number}{}", "é".repeat(2 * LONGEST)));
         }
         assert_eq!(*passed.lock().unwrap(), LINES + 1);
-        let lines = tail.lines();
+        let lines = tail.lines(&Secrets::default());
         assert_eq!((lines.len(), lines[0].chars().count()), (LINES, LONGEST));
         assert!(lines[0].starts_with("1é") && lines[4].starts_with("5é"));
     }

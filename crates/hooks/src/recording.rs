@@ -70,7 +70,7 @@ impl Recording {
 
     /// A receiver of lines that notes the last ones, and passes all on to another one.
     pub(super) fn beside(&self, sink: impl FnMut(&str) + Send + 'static) -> impl FnMut(&str) + Send + 'static {
-        self.tail.beside(sink, &self.secrets)
+        self.tail.beside(sink)
     }
 
     /// The number of bytes of standard output to keep.
@@ -138,7 +138,7 @@ impl Recording {
                 took,
                 end,
                 failure: failure.map(|report| past::cut(report, &self.secrets)),
-                output: self.tail.lines(),
+                output: self.tail.lines(&self.secrets),
             };
             self.past.keep(self.hook, run);
         }
