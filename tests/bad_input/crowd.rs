@@ -82,7 +82,7 @@ fn a_crowd_of_large_bodies_takes_no_more_than_its_share() {
     let forged = format!("https://{conversion}/things.nobody.example.com");
     let mut asking = Vec::new();
     asking.extend((0..4).map(|_| post(&conversions, &large)));
-    asking.extend((0..24).map(|_| post(&admission, &small)));
+    asking.extend((0..12).map(|_| post(&admission, &small)));
     let answers = statuses(asking);
     // Some requests are cut off while they are sent, and some are not sent in time.
     let refused = |status: &String| ["408", "413", "429", "000"].contains(&status.as_str());
