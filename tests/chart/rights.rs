@@ -280,12 +280,13 @@ fn refused_upgrade(stage: &Stage, operator: &Running) {
 }
 
 /// Rights that are needed only in situations that this test does not create: a repeated Event; a leader in another pod
-/// whose end is detected; Services with selectors; webhooks of modules; the object of a module that is gone. The first apply of an object
-/// is recorded as a patch.
-const IDLE: [&str; 14] = [
+/// whose end is detected; Services with selectors; webhooks of modules; the object of a module that is gone; a person at the page. The
+/// first apply of an object is recorded as a patch.
+const IDLE: [&str; 15] = [
     "/endpoints create",
     "/endpoints get",
     "/endpoints patch",
+    "/events list",
     "/pods get",
     "/pods watch",
     "addon-operator.io/modules create",
