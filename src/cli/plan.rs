@@ -193,7 +193,7 @@ fn unpacked(environment: &Environment) -> Result<(Vec<PathBuf>, TempDir), Comman
     // The root of a pod may be read only, and this directory is the operator's for such files.
     let parent = environment.get("ADDON_OPERATOR_TMP_DIR").map(PathBuf::from);
     let parent = parent.filter(|dir| dir.is_dir()).unwrap_or_else(std::env::temp_dir);
-    // The next start of the operator removes such a folder if this process is killed.
+    // By this prefix the next start of the operator removes the folder of a killed process.
     let prefix = format!("run-{}-plan-", std::process::id());
     let folder = tempfile::Builder::new().prefix(&prefix).tempdir_in(parent);
     let folder = folder.map_err(NoPlan::Folder)?;

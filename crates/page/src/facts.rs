@@ -204,7 +204,6 @@ pub struct Event {
     /// The object that it is about, as in `Pod/web-0`.
     pub object: String,
     pub message: String,
-    /// The number of occurrences.
     pub count: u32,
 }
 
@@ -320,7 +319,6 @@ pub struct Machinery {
 pub struct Slots {
     /// `helm`, `hook` or `review`.
     pub kind: String,
-    /// The number of slots.
     pub number: usize,
     /// The jobs that hold one.
     pub jobs: Vec<String>,

@@ -53,9 +53,9 @@ impl Family {
         if keys.iter().any(|key| WORKLOADS.contains(&key.kind.as_str())) {
             for namespace in family.namespaces.clone() {
                 let namespace = namespace.as_str();
-                let sets = permitted::<ReplicaSet>(cluster, namespace, "replicasets").await?;
+                let sets = permitted(metadata::<ReplicaSet>(cluster, namespace, "replicasets")).await?;
                 family.join(namespace, "ReplicaSet", &sets);
-                let jobs = permitted::<Job>(cluster, namespace, "jobs").await?;
+                let jobs = permitted(metadata::<Job>(cluster, namespace, "jobs")).await?;
                 family.join(namespace, "Job", &jobs);
                 family.join(namespace, "Pod", &metadata::<Pod>(cluster, namespace, "pods").await?);
             }
@@ -125,17 +125,11 @@ where
     .await
 }
 
-/// The same; empty if the account may not make the list: rights that are made for a module's workloads leave out kinds that it
-/// has not.
-async fn permitted<K>(cluster: &Cluster, namespace: &str, plural: &str) -> Result<Vec<ObjectMeta>, RequestError>
-where
-    K: kube::Resource<Scope = NamespaceResourceScope, DynamicType = ()>
-        + Clone
-        + DeserializeOwned
-        + std::fmt::Debug
-        + 'static,
-{
-    match metadata::<K>(cluster, namespace, plural).await {
+/// A list; empty if the account may not make it: generated rights leave out the kinds that a module does not use.
+async fn permitted(
+    list: impl Future<Output = Result<Vec<ObjectMeta>, RequestError>>,
+) -> Result<Vec<ObjectMeta>, RequestError> {
+    match list.await {
         Err(error) if error.is_forbidden() => Ok(Vec::new()),
         list => list,
     }

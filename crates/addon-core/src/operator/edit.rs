@@ -97,8 +97,8 @@ impl Edit {
         }
     }
 
-    /// Our ConfigMap after the edit; none if it is not ours, if it goes, if no key changes, or if all new texts are known, as those
-    /// that the operator writes.
+    /// Our ConfigMap after the edit. None for another ConfigMap, for a deletion, and if the edit brings no text that is new: texts
+    /// of the operator's own writes are known.
     pub fn edited(&self) -> Option<Edited> {
         let review = self.review.to_value();
         let request = &review["request"];

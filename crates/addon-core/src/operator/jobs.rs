@@ -171,12 +171,7 @@ impl Jobs {
         let report = |(slot, kind)| SlotReport {
             kind,
             number: bounds(slot, policy).0,
-            jobs: self
-                .running
-                .values()
-                .filter(|running| running.slot == slot)
-                .map(|running| running.words.clone())
-                .collect(),
+            jobs: self.holders(slot).map(|holder| holder.words.to_owned()).collect(),
         };
         kinds.map(report).into()
     }

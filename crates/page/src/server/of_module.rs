@@ -55,7 +55,7 @@ pub(super) async fn comparison(
 }
 
 impl Inner {
-    /// The facts of the overview, if there is such a module.
+    /// The facts of the overview, if the module is one of them.
     async fn fleet_with(&self, name: &str) -> Result<Arc<Fleet>, Unavailable> {
         let fleet = self.fleet().await?;
         let is_known = fleet.modules.iter().any(|module| module.name == name);

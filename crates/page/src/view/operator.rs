@@ -41,7 +41,6 @@ pub struct SlotsRow {
     pub kind: String,
     /// The number of jobs that hold one.
     pub held: usize,
-    /// The number of slots.
     pub number: usize,
     /// The jobs that hold one.
     pub jobs: Vec<String>,

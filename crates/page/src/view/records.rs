@@ -14,7 +14,6 @@ const MOST_FIELDS: usize = 40;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct EventsView {
     pub head: Head,
-    /// The module.
     pub name: String,
     /// The path of the module, from the root.
     pub link: String,
@@ -32,14 +31,12 @@ pub struct EventRow {
     pub reason: Label,
     pub object: String,
     pub message: String,
-    /// The number of occurrences.
     pub count: u32,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ComparisonView {
     pub head: Head,
-    /// The module.
     pub name: String,
     /// The path of the module, from the root.
     pub link: String,
@@ -52,7 +49,6 @@ pub struct ComparisonView {
     pub more: usize,
 }
 
-/// An object that differs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ChangePart {
     pub act: Label,
@@ -62,7 +58,6 @@ pub struct ChangePart {
     pub more: usize,
 }
 
-/// A field that differs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FieldRow {
     pub path: String,
