@@ -43,7 +43,10 @@ const OLDEST: Version = Version {
 };
 /// The newest major version whose flags and output are known.
 const NEWEST_MAJOR: u32 = 4;
-const VERSION_DEADLINE: Duration = Duration::from_secs(20);
+/// The timeout of the question for helm's version. On a starved disk a sound helm took more than 20 s to start.
+const VERSION_DEADLINE: Duration = Duration::from_mins(1);
+/// The part of a call's time limit that steps do not count: to start, and to end.
+const ENDS: Duration = Duration::from_secs(20);
 /// The timeout of a rendering. A rendering needs no cluster, so if it takes longer, a template is endless.
 const TEMPLATE_DEADLINE: Duration = Duration::from_mins(2);
 /// The limit of helm's output; larger manifests fit into no release Secret.
@@ -317,7 +320,7 @@ impl Helm {
 
     /// The time limit of a whole call; `--timeout` limits only each step.
     pub fn deadline(&self) -> Duration {
-        self.options.timeout * 2 + VERSION_DEADLINE
+        self.options.timeout * 2 + ENDS
     }
 
     fn args(&self, command: &str, chart: Chart<'_>, labelling: &Labelling) -> Vec<OsString> {
