@@ -72,12 +72,12 @@ struct Cluster {
 
 impl Cluster {
     /// The differences of other modules directories from those in use.
-    async fn directories(&self, dirs: &[PathBuf]) -> Result<NewFiles, String> {
+    async fn directories(&self, modules: &[PathBuf], global_hooks: Option<PathBuf>) -> Result<NewFiles, String> {
         let desk = self
             .desk
             .as_ref()
             .ok_or("hooks without modules have no modules directories")?;
-        let differences = desk.differences(dirs.to_vec()).await;
+        let differences = desk.differences(modules.to_vec(), global_hooks).await;
         let differences = differences.map_err(|error| Chain(&error).to_string())?;
         let mut files = NewFiles {
             gone: differences.gone.iter().map(ToString::to_string).collect(),
@@ -92,6 +92,11 @@ impl Cluster {
             files
                 .left_out
                 .push("the global values of the directories differ".to_owned());
+        }
+        if differences.has_other_global_hooks {
+            files
+                .left_out
+                .push("the global hooks differ: a plan tries those in use".to_owned());
         }
         let directory = |prepared: Prepared| (prepared, Origin::Directory);
         self.take_up(&mut files, differences.modules.into_iter().map(directory));
@@ -200,7 +205,7 @@ impl World for Cluster {
 
     fn read<'a>(&'a self, files: &'a Files) -> BoxFuture<'a, Result<NewFiles, String>> {
         match files {
-            Files::Directories(dirs) => self.directories(dirs).boxed(),
+            Files::Directories { modules, global_hooks } => self.directories(modules, global_hooks.clone()).boxed(),
             Files::Versions(versions) => self.versions(versions).boxed(),
         }
     }

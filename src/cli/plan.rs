@@ -1,7 +1,9 @@
-//! `plan`: shows the effects of a change before it is made: an edit of the ConfigMap, other modules directories, or other versions of
-//! modules.
+//! `plan`: shows the effects of a change before it is made: an edit of the ConfigMap, other modules directories, another
+//! version of the operator's image, or other versions of modules.
 //!
-//! Files are read here, and the operator makes the plan. Must never edit the ConfigMap, nor leave unpacked files behind.
+//! Files are read here, and the operator makes the plan. Must never edit the ConfigMap.
+
+mod directories;
 
 use std::collections::BTreeMap;
 use std::io::{self, Read as _};
@@ -10,21 +12,21 @@ use std::path::{Path, PathBuf};
 use addon_core::operator::provenance::CONFIRM_REMOVALS;
 use authoring::check::{read_confirmation, read_data};
 use authoring::findings::Finding;
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use clap::Args;
 use command::outside::typed;
 use command::paint::Paint;
 use command::{Caller, CommandError, Hinted, Output, Target, print};
 use helm_yaml::yaml;
-use package::pack::{self, PackError};
-use package::unpack::{self, Compression, Layer, UnpackError};
+use package::command::Way;
+use package::pack::PackError;
+use package::transfer::Reach;
+use package::unpack::UnpackError;
 use plan::document::Plan as Document;
 use plan::text::text;
 use serde_json::json;
-use settings::Environment;
-use tempfile::TempDir;
 use thiserror::Error;
+
+use self::directories::{Directories, is_stdin};
 
 const STDIN: &str = "-";
 /// The exit code if the change would have an effect.
@@ -40,11 +42,19 @@ Exit codes:
 pub(super) struct Plan {
     #[command(flatten)]
     change: Change,
+    /// Directory with global hooks that would take the place of that in use [default: that in use]
+    #[arg(long, value_name = "DIR", requires = "modules_dir")]
+    global_hooks_dir: Option<PathBuf>,
+    /// Directory in the image with modules, may be given again [default: as MODULES_DIR of the image names them]
+    #[arg(long, value_name = "DIR", requires = "image")]
+    in_image: Vec<PathBuf>,
     #[command(flatten)]
     target: Target,
     /// Format of the plan
     #[arg(short, long, value_enum, default_value = "text")]
     output: Output,
+    #[command(flatten, next_help_heading = "Registry of --image")]
+    way: Way,
 }
 
 /// The change whose effects are wanted.
@@ -57,6 +67,9 @@ struct Change {
     /// Modules directories that would take the place of those in use, separated by colons
     #[arg(long, value_name = "DIR", value_delimiter = ':')]
     modules_dir: Vec<PathBuf>,
+    /// Image of another version of the operator, whose modules would take the place of those in use. This command pulls it
+    #[arg(long, value_name = "REFERENCE")]
+    image: Option<String>,
     /// Version that a module with a source would have, a tag or a digest; may be repeated
     #[arg(long, value_name = "NAME=VERSION", value_parser = version)]
     module: Vec<(String, String)>,
@@ -86,6 +99,10 @@ enum NoPlan {
     Folder(#[source] io::Error),
     #[error("cannot understand the operator's answer")]
     Answer(#[source] serde_json::Error),
+    #[error("the image has no directory {}", path.display())]
+    NotInImage { path: PathBuf },
+    #[error("flags that tell how a registry is reached need --image")]
+    WayWithoutImage,
     #[error("{message}")]
     Refused { message: String },
 }
@@ -94,6 +111,9 @@ impl Hinted for NoPlan {
     fn hints(&self) -> Vec<String> {
         let hint = match self {
             Self::Unreadable(_) => "`addon-operator config check FILE` shows all mistakes of a ConfigMap",
+            Self::NotInImage { .. } => {
+                "--in-image names the directories with modules, as the settings of the operator's Deployment do"
+            }
             _ => return Vec::new(),
         };
         vec![hint.to_owned()]
@@ -101,14 +121,15 @@ impl Hinted for NoPlan {
 }
 
 impl Plan {
-    pub(super) fn run(self, caller: &Caller<'_>) -> Result<u8, CommandError> {
+    pub(super) fn run(mut self, caller: &Caller<'_>) -> Result<u8, CommandError> {
+        let read = self.read(caller)?;
         if let Some(place) = caller.place(&self.target) {
-            let (flags, input) = self.change.for_the_pod()?;
+            let (flags, input) = read.for_the_pod()?;
             let words = ["addon-operator", "plan", "-o", self.output.extension()];
             let words = words.into_iter().map(ToOwned::to_owned).chain(flags).collect();
             return typed::run_words(&place, caller, words, input.as_deref());
         }
-        let (fields, _unpacked) = self.change.fields(caller)?;
+        let fields = read.fields()?;
         let fields: Vec<(&str, &str)> = fields.iter().map(|(name, value)| (*name, value.as_str())).collect();
         let socket = self.target.socket(caller)?;
         let answer = socket.post_patiently("/plan", &fields).map_err(refused)?;
@@ -123,53 +144,85 @@ impl Plan {
     }
 }
 
-impl Change {
+/// The change as this machine has it.
+enum Read {
+    Edit(Edit),
+    Directories(Directories),
+    Versions(Vec<(String, String)>),
+}
+
+impl Plan {
+    fn read(&mut self, caller: &Caller<'_>) -> Result<Read, CommandError> {
+        let Change {
+            filename,
+            modules_dir,
+            image,
+            module,
+        } = &self.change;
+        let reach = std::mem::take(&mut self.way).reach();
+        if image.is_none() && reach != Reach::default() {
+            return Err(NoPlan::WayWithoutImage.into());
+        }
+        if let Some(file) = filename {
+            return Ok(Read::Edit(Edit::read(file)?));
+        }
+        if let Some(image) = image {
+            let read = Directories::of_image(image, &self.in_image, &reach, caller.environment);
+            return Ok(Read::Directories(read?));
+        }
+        let hooks = self.global_hooks_dir.as_deref();
+        match &modules_dir[..] {
+            [] => Ok(Read::Versions(module.clone())),
+            [only] if is_stdin(only) => {
+                let read = Directories::on_stdin(hooks.is_some(), caller.environment);
+                Ok(Read::Directories(read?))
+            }
+            dirs => Ok(Read::Directories(Directories::here(dirs, hooks)?)),
+        }
+    }
+}
+
+impl Read {
     /// The flags and the standard input of the same command in the pod, which has none of our files.
     fn for_the_pod(&self) -> Result<(Vec<String>, Option<String>), CommandError> {
         let flag = |name: &str, value: &str| [name.to_owned(), value.to_owned()];
-        if let Some(file) = &self.filename {
-            return Ok((flag("-f", STDIN).into(), Some(Edit::read(file)?.manifest())));
+        match self {
+            Self::Edit(edit) => Ok((flag("-f", STDIN).into(), Some(edit.manifest()))),
+            Self::Directories(directories) => {
+                let hooks = directories.global_hooks.as_ref();
+                let hooks = hooks.into_iter().flat_map(|_| flag("--global-hooks-dir", STDIN));
+                let flags = flag("--modules-dir", STDIN).into_iter().chain(hooks);
+                Ok((flags.collect(), Some(directories.packed()?)))
+            }
+            Self::Versions(versions) => {
+                let pairs = versions.iter().map(|(name, version)| format!("{name}={version}"));
+                Ok((pairs.flat_map(|pair| flag("--module", &pair)).collect(), None))
+            }
         }
-        if self.modules_dir.is_empty() {
-            let pairs = self.module.iter().map(|(name, version)| format!("{name}={version}"));
-            return Ok((pairs.flat_map(|pair| flag("--module", &pair)).collect(), None));
-        }
-        let packed: Result<Vec<String>, NoPlan> = self.modules_dir.iter().map(|dir| packed(dir)).collect();
-        let packed = serde_json::to_string(&packed?).expect("texts are JSON");
-        Ok((flag("--modules-dir", STDIN).into(), Some(packed)))
     }
 
-    /// The fields of the request with their values, and the folder of directories that were unpacked for it.
-    fn fields(&self, caller: &Caller<'_>) -> Result<(Fields, Option<TempDir>), CommandError> {
-        if let Some(file) = &self.filename {
-            let Edit { data, confirms } = Edit::read(file)?;
-            let data = serde_json::to_string(&data).expect("texts by key are JSON");
-            let confirms = confirms.map(|confirms| ("confirms", confirms));
-            return Ok(([("data", data)].into_iter().chain(confirms).collect(), None));
+    /// The fields of the request with their values.
+    fn fields(&self) -> Result<Fields, CommandError> {
+        match self {
+            Self::Edit(Edit { data, confirms }) => {
+                let data = serde_json::to_string(data).expect("texts by key are JSON");
+                let confirms = confirms.clone().map(|confirms| ("confirms", confirms));
+                Ok([("data", data)].into_iter().chain(confirms).collect())
+            }
+            Self::Directories(directories) => {
+                let modules = serde_json::to_string(&directories.modules).map_err(NoPlan::Paths)?;
+                let hooks = directories.global_hooks.as_ref();
+                let hooks = hooks.map(|hooks| ("global_hooks", hooks.display().to_string()));
+                Ok([("directories", modules)].into_iter().chain(hooks).collect())
+            }
+            Self::Versions(versions) => {
+                let versions: serde_json::Map<_, _> = versions
+                    .iter()
+                    .map(|(name, version)| (name.clone(), version.clone().into()))
+                    .collect();
+                Ok(vec![("versions", serde_json::Value::Object(versions).to_string())])
+            }
         }
-        if self.modules_dir.is_empty() {
-            let versions: serde_json::Map<_, _> = self
-                .module
-                .iter()
-                .map(|(name, version)| (name.clone(), version.clone().into()))
-                .collect();
-            let versions = serde_json::Value::Object(versions).to_string();
-            return Ok((vec![("versions", versions)], None));
-        }
-        let (dirs, unpacked) = if self.modules_dir == [Path::new(STDIN)] {
-            let (dirs, folder) = unpacked(caller.environment)?;
-            (dirs, Some(folder))
-        } else {
-            let dirs = self.modules_dir.iter().map(|dir| {
-                fs_err::canonicalize(dir).map_err(|source| CommandError::Read {
-                    file: dir.clone(),
-                    source,
-                })
-            });
-            (dirs.collect::<Result<_, _>>()?, None)
-        };
-        let dirs = serde_json::to_string(&dirs).map_err(NoPlan::Paths)?;
-        Ok((vec![("directories", dirs)], unpacked))
     }
 }
 
@@ -178,39 +231,6 @@ fn version(text: &str) -> Result<(String, String), String> {
         Some((name, version)) if !name.is_empty() && !version.is_empty() => Ok((name.to_owned(), version.to_owned())),
         _ => Err("a module and its version are wanted, as in `ingress=1.2.0`".to_owned()),
     }
-}
-
-fn packed(dir: &Path) -> Result<String, NoPlan> {
-    let packed = pack::pack(dir).map_err(|source| NoPlan::Pack {
-        path: dir.to_owned(),
-        source,
-    })?;
-    Ok(STANDARD.encode(packed))
-}
-
-/// The directories that the command outside of the pod has packed.
-fn unpacked(environment: &Environment) -> Result<(Vec<PathBuf>, TempDir), CommandError> {
-    // The root of a pod may be read only, and this directory is the operator's for such files.
-    let parent = environment.get("ADDON_OPERATOR_TMP_DIR").map(PathBuf::from);
-    let parent = parent.filter(|dir| dir.is_dir()).unwrap_or_else(std::env::temp_dir);
-    // By this prefix the next start of the operator removes the folder of a killed process.
-    let prefix = format!("run-{}-plan-", std::process::id());
-    let folder = tempfile::Builder::new().prefix(&prefix).tempdir_in(parent);
-    let folder = folder.map_err(NoPlan::Folder)?;
-    let text = read_stdin().map_err(NoPlan::Stdin)?;
-    let packed: Vec<String> = serde_json::from_str(&text).map_err(NoPlan::Stream)?;
-    let mut dirs = Vec::new();
-    for (number, packed) in packed.iter().enumerate() {
-        let dir = folder.path().join(number.to_string());
-        let layer = Layer {
-            compression: Compression::Gzip,
-            bytes: STANDARD.decode(packed).map_err(NoPlan::Coded)?.into(),
-        };
-        fs_err::create_dir(&dir).map_err(NoPlan::Folder)?;
-        unpack::unpack(&[layer], &dir).map_err(NoPlan::Unpack)?;
-        dirs.push(dir);
-    }
-    Ok((dirs, folder))
 }
 
 fn refused(error: command::socket::SocketError) -> CommandError {
@@ -240,9 +260,12 @@ impl Edit {
     }
 
     /// The ConfigMap for the same command elsewhere.
-    fn manifest(self) -> String {
-        let annotations: BTreeMap<&str, String> =
-            self.confirms.map(|text| (CONFIRM_REMOVALS, text)).into_iter().collect();
+    fn manifest(&self) -> String {
+        let annotations: BTreeMap<&str, String> = self
+            .confirms
+            .iter()
+            .map(|text| (CONFIRM_REMOVALS, text.clone()))
+            .collect();
         let manifest = json!({"kind": "ConfigMap", "metadata": {"annotations": annotations}, "data": self.data});
         manifest.to_string()
     }

@@ -2,6 +2,7 @@
 
 mod campaign;
 mod files;
+mod images;
 mod modules;
 mod warned;
 

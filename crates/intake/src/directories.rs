@@ -3,7 +3,7 @@
 //! Must never hand anything to the core.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use addon_core::operator::query::SourcesQuery;
 use disk::{Found, FoundModule, Layout, tree};
@@ -25,6 +25,8 @@ pub struct Differences {
     pub unfit: BTreeMap<ModuleName, Unfit>,
     /// Whether the global values in the values files differ.
     pub has_other_globals: bool,
+    /// Whether the global hooks differ; not if only modules directories were compared.
+    pub has_other_global_hooks: bool,
     /// The modules from a registry that a values file of these directories switches on or off, and one of those in use does not,
     /// or the other way round.
     pub other_flags: Vec<ModuleName>,
@@ -45,15 +47,21 @@ pub enum NoDifferences {
 }
 
 impl Desk {
-    /// Compares these modules directories with those in use, both as they are on the disk now, and checks the files that differ.
-    pub async fn differences(&self, modules_dirs: Vec<PathBuf>) -> Result<Differences, NoDifferences> {
+    /// Compares these modules directories with those in use, both as they are on the disk now, and checks the files that differ. If
+    /// global hooks are given, they are compared, too.
+    pub async fn differences(
+        &self,
+        modules_dirs: Vec<PathBuf>,
+        global_hooks: Option<PathBuf>,
+    ) -> Result<Differences, NoDifferences> {
         let (layout, present) = (self.layout.clone(), self.layout.clone());
         let wanted = Layout { modules_dirs, ..layout };
         let read = blocking::run(move || {
             let is_other = resolved(&wanted) != resolved(&present);
-            is_other.then(|| (disk::read(&wanted), disk::read(&present)))
+            let hooks = global_hooks.is_some_and(|hooks| !has_same_files(&hooks, &present.global_hooks_dir));
+            is_other.then(|| (disk::read(&wanted), disk::read(&present), hooks))
         });
-        let (mut found, present) = read.await.ok_or(NoDifferences::InUse)?;
+        let (mut found, present, has_other_global_hooks) = read.await.ok_or(NoDifferences::InUse)?;
         if !found.is_complete() {
             let problems = found.problems.iter().map(|problem| Chain(problem).to_string());
             return Err(NoDifferences::Unreadable(problems.collect()));
@@ -70,6 +78,7 @@ impl Desk {
                 .into_keys()
                 .filter(|name| found.flags.get(name) != present.flags.get(name))
                 .collect(),
+            has_other_global_hooks,
             has_other_globals: found.global_values != present.global_values,
             ..Differences::default()
         };
@@ -90,6 +99,14 @@ impl Desk {
 fn resolved(layout: &Layout) -> Vec<PathBuf> {
     let resolve = |dir: &PathBuf| fs_err::canonicalize(dir).unwrap_or_else(|_| dir.clone());
     layout.modules_dirs.iter().map(resolve).collect()
+}
+
+/// Whether two directories have the same files. A directory that is not there has none.
+fn has_same_files(one: &Path, other: &Path) -> bool {
+    match (one.is_dir(), other.is_dir()) {
+        (true, true) => tree::is_equal(one, other).unwrap_or(false),
+        (one, other) => one == other,
+    }
 }
 
 /// The modules that differ from those in use. A file that cannot be compared counts as another.

@@ -12,8 +12,8 @@ use crate::choice::{self, ChooseError, FollowedPackage, Found, Manners, RunningV
 use crate::transfer::{self, Pulled, Pushed, Reach};
 
 /// The flags that tell how a registry is reached.
-#[derive(Debug, Args)]
-struct Way {
+#[derive(Debug, Default, Args)]
+pub struct Way {
     /// File with logins for registries, as `docker login` writes it [default: config.json in $DOCKER_CONFIG or ~/.docker,
     /// if it is there]
     #[arg(long, value_name = "FILE")]
@@ -157,7 +157,8 @@ fn json_of(answer: &impl serde::Serialize) -> String {
 }
 
 impl Way {
-    fn reach(self) -> Reach {
+    /// How a registry is reached by these flags.
+    pub fn reach(self) -> Reach {
         let Self {
             credentials,
             plain_http,

@@ -7,7 +7,7 @@ use registry::documents::{Descriptor, Manifest};
 use thiserror::Error;
 
 use super::unpack::Compression;
-use super::{BLOB, MODULE, UNPACKED};
+use super::{BLOB, IMAGE, MODULE, UNPACKED};
 
 /// The configuration of a chart that Helm or werf pushed.
 const CHART: &str = "application/vnd.cncf.helm.config.v1+json";
@@ -48,8 +48,28 @@ impl PackageKind {
 pub struct LayerPlace {
     pub digest: ImageDigest,
     pub compression: Compression,
-    /// Its size in bytes, at most `BLOB`.
+    /// Its size in bytes, within the bounds.
     pub size: usize,
+}
+
+/// The size limits of layers as they are in a registry, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bounds {
+    one: u64,
+    together: u64,
+}
+
+impl Bounds {
+    /// Those of a package, which is held in memory.
+    pub const PACKAGE: Self = Self {
+        one: BLOB as u64,
+        together: UNPACKED,
+    };
+    /// Those of an image, whose layers go through files.
+    pub const IMAGE: Self = Self {
+        one: IMAGE / 4,
+        together: IMAGE / 2,
+    };
 }
 
 /// Why a manifest is not the manifest of a package.
@@ -59,25 +79,28 @@ pub enum NoPackage {
     Kind(String),
     #[error("a layer has the type '{0}': only tar and tar+gzip can be unpacked")]
     Layer(String),
-    #[error("the layer {digest} has {size} bytes: {BLOB} are the most")]
-    Large { digest: ImageDigest, size: u64 },
+    #[error("the layer {digest} has {size} bytes: {most} are the most")]
+    Large { digest: ImageDigest, size: u64, most: u64 },
     #[error("it has {0} layers: {MOST} are the most")]
     Many(usize),
-    #[error("its layers have {0} bytes: {UNPACKED} are the most")]
-    LargeTogether(u64),
+    #[error("its layers have {size} bytes: {most} are the most")]
+    LargeTogether { size: u64, most: u64 },
     #[error("it has no layer, so there are no files")]
     Empty,
 }
 
 /// The kind of a package and its layers, the lowest first.
-pub fn layers(manifest: &Manifest) -> Result<(PackageKind, Vec<LayerPlace>), NoPackage> {
+pub fn layers(manifest: &Manifest, bounds: Bounds) -> Result<(PackageKind, Vec<LayerPlace>), NoPackage> {
     let config = manifest.config.as_ref().map(|config| config.media_type.as_str());
     let kind = kind(manifest.artifact_type.as_deref(), config.unwrap_or_default())?;
     let files = manifest.layers.iter().filter(|layer| layer.media_type != PROVENANCE);
-    let layers = files.map(layer).collect::<Result<Vec<_>, _>>()?;
+    let layers = files.map(|file| layer(file, bounds)).collect::<Result<Vec<_>, _>>()?;
     let together: u64 = layers.iter().map(|layer| layer.size as u64).sum();
-    if together > UNPACKED {
-        return Err(NoPackage::LargeTogether(together));
+    if together > bounds.together {
+        return Err(NoPackage::LargeTogether {
+            size: together,
+            most: bounds.together,
+        });
     }
     match layers.len() {
         0 => Err(NoPackage::Empty),
@@ -97,7 +120,7 @@ fn kind(artifact: Option<&str>, config: &str) -> Result<PackageKind, NoPackage> 
     }
 }
 
-fn layer(layer: &Descriptor) -> Result<LayerPlace, NoPackage> {
+fn layer(layer: &Descriptor, bounds: Bounds) -> Result<LayerPlace, NoPackage> {
     let Descriptor {
         media_type,
         digest,
@@ -113,13 +136,14 @@ fn layer(layer: &Descriptor) -> Result<LayerPlace, NoPackage> {
     let large = || NoPackage::Large {
         digest: digest.clone(),
         size: *size,
+        most: bounds.one,
     };
     Ok(LayerPlace {
         digest: digest.clone(),
         compression,
         size: usize::try_from(*size)
             .ok()
-            .filter(|size| *size <= BLOB)
+            .filter(|size| *size as u64 <= bounds.one)
             .ok_or_else(large)?,
     })
 }
@@ -139,7 +163,7 @@ mod tests {
             "artifactType": artifact, "config": {"mediaType": config, "digest": DIGEST}, "layers": layers,
         });
         let manifest: Manifest = serde_json::from_value(manifest).unwrap();
-        let found = super::layers(&manifest).map(|(kind, layers)| (kind.name(), layers.len()));
+        let found = super::layers(&manifest, Bounds::PACKAGE).map(|(kind, layers)| (kind.name(), layers.len()));
         found.map_err(|error| error.to_string())
     }
 

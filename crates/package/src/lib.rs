@@ -6,6 +6,7 @@
 //! ```text
 //!   command --> transfer --> pushing --> pack      a directory becomes an artifact
 //!                        --> pulling --> layers --> unpack     an artifact, an image or a chart becomes a directory
+//!           --> image   --> layers --> unpack     some directories of an image, such as those with its modules
 //!           --> choice       which version packages should have, one question for each repository
 //! ```
 //!
@@ -13,6 +14,7 @@
 
 pub mod choice;
 pub mod command;
+pub mod image;
 pub mod layers;
 pub mod pack;
 pub mod pulling;
@@ -34,6 +36,8 @@ pub const LAYER: &str = "application/vnd.oci.image.layer.v1.tar+gzip";
 pub const BLOB: usize = 64 << 20;
 /// The size limit of all unpacked files together with their names, and of all blobs together, in bytes.
 pub const UNPACKED: u64 = 256 << 20;
+/// The size limit of all layers of an image without compression, in bytes.
+pub const IMAGE: u64 = 4 << 30;
 /// The largest number of entries in all layers together.
 pub const ENTRIES: usize = 10_000;
 

@@ -13,7 +13,7 @@ use registry::error::RegistryError;
 use registry::place::{ImagePlace, Reference};
 use thiserror::Error;
 
-use super::layers::{self, NoPackage, PackageKind};
+use super::layers::{self, Bounds, NoPackage, PackageKind};
 use super::unpack::{self, Compression, Layer, UnpackError};
 
 /// Why a package was not pulled.
@@ -30,6 +30,13 @@ pub enum PullError {
     Platform { digest: ImageDigest, platform: Platform },
     #[error("{digest} is no package")]
     NoPackage { digest: ImageDigest, source: NoPackage },
+    #[error("{digest} is no image: a module or a chart has no directories with modules")]
+    NoImage { digest: ImageDigest },
+    #[error("cannot understand the configuration {digest} of the image")]
+    Config {
+        digest: ImageDigest,
+        source: serde_json::Error,
+    },
     #[error("cannot unpack {digest}")]
     Unpack { digest: ImageDigest, source: UnpackError },
     #[error("{} exists already", path.display())]
@@ -57,18 +64,8 @@ pub struct Package {
 
 /// Reads the package behind a reference.
 pub async fn pull(registry: &Registry, place: &ImagePlace, reference: &Reference) -> Result<Package, PullError> {
-    let document = registry.manifest(place, reference).await?;
-    let digest = document.digest.clone();
-    let content = document.read();
-    let content = content.map_err(|source| PullError::Manifest {
-        digest: digest.clone(),
-        source,
-    })?;
-    let manifest = match content {
-        Content::Manifest(manifest) => *manifest,
-        Content::Index(index) => for_us(registry, place, &digest, &index).await?,
-    };
-    let found = layers::layers(&manifest);
+    let (digest, manifest) = manifest(registry, place, reference).await?;
+    let found = layers::layers(&manifest, Bounds::PACKAGE);
     let (kind, places) = found.map_err(|source| PullError::NoPackage {
         digest: digest.clone(),
         source,
@@ -80,6 +77,26 @@ pub async fn pull(registry: &Registry, place: &ImagePlace, reference: &Reference
         layers.push(Layer { compression, bytes });
     }
     Ok(Package { digest, kind, layers })
+}
+
+/// The manifest behind a reference for this machine, and the digest that the reference led to.
+pub(crate) async fn manifest(
+    registry: &Registry,
+    place: &ImagePlace,
+    reference: &Reference,
+) -> Result<(ImageDigest, Manifest), PullError> {
+    let document = registry.manifest(place, reference).await?;
+    let digest = document.digest.clone();
+    let content = document.read();
+    let content = content.map_err(|source| PullError::Manifest {
+        digest: digest.clone(),
+        source,
+    })?;
+    let manifest = match content {
+        Content::Manifest(manifest) => *manifest,
+        Content::Index(index) => for_us(registry, place, &digest, &index).await?,
+    };
+    Ok((digest, manifest))
 }
 
 /// The manifest of an index: the only one, or the one for this machine.

@@ -48,7 +48,7 @@ use crate::signatures::SendError;
 const ORDER: u32 = 1;
 
 /// How the registry is reached.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Reach {
     /// The file with logins, in the form of `docker login` [default: that of Docker, if it is there].
     pub credentials: Option<PathBuf>,
@@ -212,7 +212,7 @@ async fn verify(inquiry: &Inquiry, file: &Path, digest: &ImageDigest) -> Result<
 }
 
 /// The repository and the version that a person named.
-fn target(named: &reference::Reference) -> Result<(ImagePlace, Reference), BadName> {
+pub(crate) fn target(named: &reference::Reference) -> Result<(ImagePlace, Reference), BadName> {
     let place = office::place(&named.repository)?;
     let reference = match &named.digest {
         Some(digest) => Reference::Digest(digest.clone()),
@@ -242,7 +242,12 @@ pub fn client(
 }
 
 /// A client for one registry. Pushes of large modules take longer than the questions of the channel.
-fn registry(host: &Host, reach: &Reach, rights: Rights, environment: &Environment) -> Result<Registry, PackageError> {
+pub(crate) fn registry(
+    host: &Host,
+    reach: &Reach,
+    rights: Rights,
+    environment: &Environment,
+) -> Result<Registry, PackageError> {
     let limits = Limits {
         whole: Duration::from_mins(10),
         call: Duration::from_mins(30),

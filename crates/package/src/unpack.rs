@@ -1,7 +1,10 @@
 //! Unpacks the layers of a package into a directory.
 //!
-//! All layers are judged before the first file is written. Must never write outside of the directory, create a device,
+//! All layers of a package are judged before the first file is written. Of an image only some directories are unpacked; the rest may be
+//! an operating system. Must never write outside of the directory, create a device,
 //! or keep a right that comes from the owner of a program.
+
+mod judging;
 
 use std::collections::BTreeSet;
 use std::io::{self, Read};
@@ -12,18 +15,14 @@ use flate2::read::MultiGzDecoder;
 use tar::{Archive, Entry, EntryType};
 use thiserror::Error;
 
+use self::judging::{DESCRIPTION, is_wanted, judge_descriptions, judge_layer, limited};
 use super::pack::stays_inside;
-use super::{ENTRIES, UNPACKED};
+use super::{ENTRIES, IMAGE, UNPACKED};
 
 /// The prefix of entries by which a layer removes files of the layers below.
 const WHITEOUT: &str = ".wh.";
 /// The entry by which a layer empties a directory of the layers below.
 const OPAQUE: &str = ".wh..wh..opq";
-/// The size limit of an entry that describes the next one, such as a long name. The reader keeps it in memory.
-const DESCRIPTION: u64 = 64 << 10;
-/// The bits by which a program gets the rights of its owner or group.
-const SET_ID: u32 = 0o6000;
-
 /// How a layer is compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Compression {
@@ -38,6 +37,13 @@ pub struct Layer {
     pub bytes: hyper::body::Bytes,
 }
 
+/// A layer in a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LayerFile {
+    pub compression: Compression,
+    pub path: PathBuf,
+}
+
 /// Why a package is refused, or could not be written.
 #[derive(Debug, Error)]
 pub enum UnpackError {
@@ -47,8 +53,8 @@ pub enum UnpackError {
     Write { path: PathBuf, source: io::Error },
     #[error("there are more than {ENTRIES} entries")]
     Many,
-    #[error("the files have more than {UNPACKED} bytes")]
-    Large,
+    #[error("the files have more than {0} bytes")]
+    Large(u64),
     #[error("the entry '{name}' is {fault}")]
     Entry { name: String, fault: EntryFault },
 }
@@ -74,94 +80,113 @@ pub enum EntryFault {
 
 /// Unpacks layers, the lowest first, into a directory that exists and is empty.
 pub fn unpack(layers: &[Layer], dir: &Path) -> Result<(), UnpackError> {
-    judge(layers)?;
+    let (mut entries, mut left) = (0, UNPACKED);
     for layer in layers {
-        write(layer, dir)?;
+        limited(reader(layer), &mut left, UNPACKED, |bytes| {
+            judge_layer(bytes, &mut entries)
+        })?;
+    }
+    for layer in layers {
+        write(reader(layer), dir, &mut Scope::Judged)?;
     }
     Ok(())
 }
 
-/// The uncompressed bytes of a layer. `judge` has to limit their number before they are written.
+/// Unpacks these directories of an image, whose paths are relative to its root, into a directory that exists and is empty.
+pub fn unpack_directories(layers: &[LayerFile], directories: &[PathBuf], dir: &Path) -> Result<(), UnpackError> {
+    let open = |layer: &LayerFile| {
+        let file = fs_err::File::open(&layer.path).map_err(UnpackError::Archive)?;
+        Ok::<_, UnpackError>(decompressed(layer.compression, file))
+    };
+    let mut left = IMAGE;
+    for layer in layers {
+        limited(open(layer)?, &mut left, IMAGE, |bytes| judge_descriptions(bytes))?;
+    }
+    let mut scope = Scope::Directories {
+        directories,
+        entries: ENTRIES,
+        bytes: UNPACKED,
+    };
+    for layer in layers {
+        write(open(layer)?, dir, &mut scope)?;
+    }
+    Ok(())
+}
+
+/// The uncompressed bytes of a layer. Their number has to be limited before they are written.
 fn reader(layer: &Layer) -> Box<dyn Read + '_> {
-    let bytes = &layer.bytes[..];
-    match layer.compression {
+    decompressed(layer.compression, &layer.bytes[..])
+}
+
+fn decompressed<'a>(compression: Compression, bytes: impl Read + 'a) -> Box<dyn Read + 'a> {
+    match compression {
         Compression::None => Box::new(bytes),
         Compression::Gzip => Box::new(MultiGzDecoder::new(bytes)),
     }
 }
 
-/// Reads all layers once, and refuses those that no module needs.
-fn judge(layers: &[Layer]) -> Result<(), UnpackError> {
-    let (mut entries, mut left) = (0, UNPACKED);
-    for layer in layers {
-        // One byte more than allowed shows that there is too much.
-        let mut limited = reader(layer).take(left + 1);
-        let outcome = judge_layer(&mut limited, &mut entries);
-        // The archive may end before the compressed data do.
-        let rest = io::copy(&mut limited, &mut io::sink());
-        left = match limited.limit() {
-            0 => return Err(UnpackError::Large),
-            limit => limit - 1,
-        };
-        outcome?;
-        rest.map_err(UnpackError::Archive)?;
-    }
-    Ok(())
+/// The entries of layers that are unpacked.
+enum Scope<'a> {
+    /// All of them, which were judged before.
+    Judged,
+    /// Those of some directories, with the rest of what they may have.
+    Directories {
+        directories: &'a [PathBuf],
+        entries: usize,
+        bytes: u64,
+    },
 }
 
-fn judge_layer(bytes: &mut impl Read, entries: &mut usize) -> Result<(), UnpackError> {
-    let mut archive = Archive::new(bytes);
-    for entry in archive.entries().map_err(UnpackError::Archive)?.raw(true) {
-        let entry = entry.map_err(UnpackError::Archive)?;
-        let header = entry.header();
-        let kind = header.entry_type();
-        let refused = |fault| UnpackError::Entry {
-            name: String::from_utf8_lossy(&entry.path_bytes()).into_owned(),
-            fault,
+impl Scope<'_> {
+    /// Whether an entry is unpacked, or an entry that hides this path.
+    fn has(&self, name: &Path) -> bool {
+        let Self::Directories { directories, .. } = self else {
+            return true;
         };
-        match kind {
-            EntryType::GNULongName | EntryType::GNULongLink | EntryType::XHeader | EntryType::XGlobalHeader => {
-                if header.entry_size().map_err(UnpackError::Archive)? > DESCRIPTION {
-                    return Err(refused(EntryFault::Description));
-                }
-                continue;
-            }
-            EntryType::Regular | EntryType::Continuous => {
-                if header.mode().map_err(UnpackError::Archive)? & SET_ID != 0 {
-                    return Err(refused(EntryFault::SetId));
-                }
-            }
-            EntryType::Directory | EntryType::Symlink | EntryType::Link => {}
-            _ => return Err(refused(EntryFault::Special)),
-        }
-        *entries += 1;
-        if *entries > ENTRIES {
-            return Err(UnpackError::Many);
-        }
+        directories
+            .iter()
+            .any(|directory| name.starts_with(directory) || directory.starts_with(name))
     }
-    Ok(())
+
+    fn count(&mut self, size: u64) -> Result<(), UnpackError> {
+        if let Self::Directories { entries, bytes, .. } = self {
+            *entries = entries.checked_sub(1).ok_or(UnpackError::Many)?;
+            *bytes = bytes.checked_sub(size).ok_or(UnpackError::Large(UNPACKED))?;
+        }
+        Ok(())
+    }
 }
 
 /// Writes one layer over the layers below it.
-fn write(layer: &Layer, dir: &Path) -> Result<(), UnpackError> {
-    let mut archive = Archive::new(reader(layer));
+fn write(layer: impl Read, dir: &Path, scope: &mut Scope<'_>) -> Result<(), UnpackError> {
+    let mut archive = Archive::new(layer);
     // The entries of this layer. An opaque directory of the layer does not remove them.
     let mut own = BTreeSet::new();
     for entry in archive.entries().map_err(UnpackError::Archive)? {
         let entry = entry.map_err(UnpackError::Archive)?;
-        let name = name(&entry)?;
-        if name.as_os_str().is_empty() {
+        let told = entry.path().map_err(UnpackError::Archive)?.into_owned();
+        // An image may name entries that no directory of the scope can have.
+        let name = match inside(&told) {
+            Some(name) if name.as_os_str().is_empty() => continue,
+            Some(name) => name,
+            None if matches!(scope, Scope::Judged) => return Err(refused(&told, EntryFault::Outside)),
+            None => continue,
+        };
+        let last = name.file_name().and_then(|last| last.to_str()).unwrap_or_default();
+        let parent = name.parent().unwrap_or(Path::new(""));
+        let hides = last.strip_prefix(WHITEOUT).map(|hidden| match last {
+            OPAQUE => (Hidden::Contents, parent.to_owned()),
+            _ => (Hidden::Entry(hidden), parent.join(hidden)),
+        });
+        if !scope.has(hides.as_ref().map_or(&name, |(_, hidden)| hidden)) {
             continue;
         }
+        if !is_wanted(entry.header().entry_type()) {
+            return Err(refused(&name, EntryFault::Special));
+        }
+        scope.count(entry.size())?;
         let path = parents(dir, &name)?;
-        let last = name.file_name().and_then(|last| last.to_str()).unwrap_or_default();
-        if let Some(hidden) = last.strip_prefix(WHITEOUT) {
-            let hides = if last == OPAQUE {
-                Hidden::Contents
-            } else {
-                Hidden::Entry(hidden)
-            };
-            let parent = name.parent().unwrap_or(Path::new(""));
+        if let Some((hides, _)) = hides {
             hide(dir, parent, &hides, &own).map_err(|source| UnpackError::Write { path, source })?;
             continue;
         }
@@ -202,12 +227,6 @@ fn write_entry(mut entry: Entry<'_, impl Read>, dir: &Path, name: &Path, path: P
 fn refused(name: &Path, fault: EntryFault) -> UnpackError {
     let name = name.display().to_string();
     UnpackError::Entry { name, fault }
-}
-
-/// The name of an entry, relative to the directory; empty for the directory itself.
-fn name(entry: &Entry<'_, impl Read>) -> Result<PathBuf, UnpackError> {
-    let told = entry.path().map_err(UnpackError::Archive)?;
-    inside(&told).ok_or_else(|| refused(&told, EntryFault::Outside))
 }
 
 fn link_name(entry: &Entry<'_, impl Read>) -> Result<PathBuf, UnpackError> {

@@ -1,6 +1,7 @@
 //! The answer of the debug socket to a question for a plan. Must never answer with a secret.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use addon_core::operator::edit::Edited;
@@ -27,6 +28,8 @@ pub struct Wish {
     confirms: Option<String>,
     /// The paths of other modules directories, as a JSON array.
     directories: Option<String>,
+    /// The path of another directory with global hooks, beside `directories`.
+    global_hooks: Option<String>,
     /// Versions by module, as a JSON object.
     versions: Option<String>,
 }
@@ -50,8 +53,9 @@ impl Wish {
                 confirms: self.confirms.clone(),
             })),
             (None, Some(directories), None) => {
-                let directories = field("directories", directories)?;
-                Ok(Change::Files(Files::Directories(directories)))
+                let modules = field("directories", directories)?;
+                let global_hooks = self.global_hooks.as_ref().map(PathBuf::from);
+                Ok(Change::Files(Files::Directories { modules, global_hooks }))
             }
             (None, None, Some(versions)) => {
                 let versions: BTreeMap<String, String> = field("versions", versions)?;

@@ -47,8 +47,12 @@ pub struct Tried {
 /// Files of modules that are not in use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Files {
-    /// The modules directories would be these.
-    Directories(Vec<PathBuf>),
+    /// The directories would be these.
+    Directories {
+        modules: Vec<PathBuf>,
+        /// None if those in use stay.
+        global_hooks: Option<PathBuf>,
+    },
     /// Modules with a source would have these versions, each a tag or a digest.
     Versions(BTreeMap<ModuleName, String>),
 }

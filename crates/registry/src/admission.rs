@@ -275,6 +275,7 @@ impl Admission {
             authorization: None,
             body: None,
             limit: TOKEN,
+            into: None,
         };
         if let Some(Login::Refresh(token)) = login {
             let fields = [

@@ -3,6 +3,7 @@
 //! Must never show credentials, and at most one line of a registry's own text.
 
 use std::fmt;
+use std::io;
 use std::time::Duration;
 
 use addon_core::failure::{Class, Failure};
@@ -124,6 +125,9 @@ pub enum Problem {
     /// The token issuer's token is not valid in a header.
     #[error("the token that {issuer} issues cannot be used")]
     Token { issuer: String },
+    /// The file for the content cannot be written.
+    #[error("cannot keep the content")]
+    Unkept(#[source] io::Error),
     /// The operator's own credentials cannot be read.
     #[error("cannot read the credentials")]
     Credentials(#[source] Failure),
@@ -160,7 +164,7 @@ impl RegistryError {
         match &self.problem {
             Problem::Absent | Problem::Denied { .. } => Class::Refused,
             Problem::Status { status, .. } if *status < 500 => Class::Refused,
-            Problem::Slow { .. } | Problem::Status { .. } | Problem::Cut(_) => Class::Unavailable,
+            Problem::Slow { .. } | Problem::Status { .. } | Problem::Cut(_) | Problem::Unkept(_) => Class::Unavailable,
             Problem::Late { .. } => Class::TimedOut,
             Problem::Way(error) => error.class(),
             Problem::Credentials(failure) => failure.class,

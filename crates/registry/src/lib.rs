@@ -18,6 +18,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::path::Path;
 use std::sync::Arc;
 
 use certificates::material::Pem;
@@ -53,7 +54,7 @@ use credentials::ReadCredentials;
 use documents::{Descriptor, Document, KINDS, Kind};
 use error::{Asked, Problem, RegistryError, What};
 use fence::Fence;
-use place::{Host, ImagePlace, Reference, Repository, digest_of};
+use place::{Host, ImagePlace, Reference, Repository, digest_of, digest_of_all};
 use proxies::Proxies;
 use url::Url;
 use way::{SetupError, Ways};
@@ -164,6 +165,19 @@ impl Registry {
     pub async fn blob(&self, place: &ImagePlace, digest: &ImageDigest, limit: usize) -> Result<Bytes, RegistryError> {
         let what = What::Blob(digest.clone());
         let ask = move |server| -> BoxFuture<'_, _> { Box::pin(self.blob_at(server, digest, limit)) };
+        self.first(place, what, ask).await
+    }
+
+    /// Writes a blob of at most this size in bytes to a file, and checks its digest.
+    pub async fn blob_into(
+        &self,
+        file: &Path,
+        place: &ImagePlace,
+        digest: &ImageDigest,
+        limit: usize,
+    ) -> Result<(), RegistryError> {
+        let what = What::Blob(digest.clone());
+        let ask = move |server| -> BoxFuture<'_, _> { Box::pin(self.blob_into_at(server, file, digest, limit)) };
         self.first(place, what, ask).await
     }
 
@@ -284,6 +298,21 @@ impl Registry {
         Ok(answer.body)
     }
 
+    async fn blob_into_at(
+        &self,
+        server: Arc<Server>,
+        file: &Path,
+        digest: &ImageDigest,
+        limit: usize,
+    ) -> Result<(), Problem> {
+        let mut question = question(&server, "blobs", digest.as_str(), limit);
+        question.accept = "*/*";
+        question.into = Some(file.to_owned());
+        self.admission.ask(&server, question).await?;
+        let read = fs_err::File::open(file).and_then(digest_of_all);
+        expect(&Reference::Digest(digest.clone()), &read.map_err(Problem::Unkept)?)
+    }
+
     async fn tags_at(&self, server: Arc<Server>) -> Result<BTreeSet<Tag>, Problem> {
         let mut question = question(&server, "tags", "list", MANIFEST);
         question.accept = "application/json";
@@ -328,6 +357,7 @@ fn question(server: &Server, kind: &str, name: &str, limit: usize) -> Question {
         authorization: None,
         body: None,
         limit,
+        into: None,
     }
 }
 

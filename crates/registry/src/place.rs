@@ -3,6 +3,7 @@
 //! A valid name can be used in a URL without escaping. Must never guess: a name is either valid or refused.
 
 use std::fmt;
+use std::io::{self, Read};
 use std::str::FromStr;
 
 use channel_core::reference::{ImageDigest, Tag};
@@ -183,9 +184,23 @@ impl fmt::Display for ImagePlace {
 
 /// The digest of a content.
 pub fn digest_of(content: &[u8]) -> ImageDigest {
-    let halves = Sha256::digest(content)
-        .into_iter()
-        .flat_map(|byte| [byte >> 4, byte & 15]);
+    digest(Sha256::digest(content).into())
+}
+
+/// The digest of all that can be read.
+pub(super) fn digest_of_all(mut content: impl Read) -> io::Result<ImageDigest> {
+    let mut sum = Sha256::new();
+    let mut piece = vec![0; 64 << 10];
+    loop {
+        match content.read(&mut piece)? {
+            0 => return Ok(digest(sum.finalize().into())),
+            length => sum.update(&piece[..length]),
+        }
+    }
+}
+
+fn digest(sum: [u8; 32]) -> ImageDigest {
+    let halves = sum.into_iter().flat_map(|byte| [byte >> 4, byte & 15]);
     let digits: String = halves.filter_map(|half| char::from_digit(half.into(), 16)).collect();
     ImageDigest::parse(&format!("sha256:{digits}")).expect("a SHA-256 has 64 digits")
 }

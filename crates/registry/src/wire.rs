@@ -6,6 +6,8 @@
 
 use std::collections::BTreeSet;
 use std::future::pending;
+use std::io;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use http_body_util::{BodyExt as _, Full};
@@ -14,6 +16,8 @@ use hyper::client::conn::http1;
 use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, HeaderMap, HeaderValue, LOCATION, USER_AGENT};
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
+use tokio::fs::File;
+use tokio::io::AsyncWriteExt as _;
 use tokio::time::timeout;
 
 use super::error::Problem;
@@ -68,6 +72,8 @@ pub(super) struct Question {
     pub(super) body: Option<Body>,
     /// The size limit of a successful answer.
     pub(super) limit: usize,
+    /// The file for the body of a successful answer; none to keep it in memory. A former content is lost.
+    pub(super) into: Option<PathBuf>,
 }
 
 /// The body of a request.
@@ -198,6 +204,7 @@ fn request(question: &Question) -> Result<Request<Full<Bytes>>, Problem> {
         authorization,
         body,
         limit: _,
+        into: _,
     } = question;
     let mut builder = Request::builder()
         .method(method)
@@ -231,27 +238,56 @@ async fn read(answer: Response<Incoming>, question: &Question, nearness: Nearnes
     if is_good && body.size_hint().lower() > limit as u64 {
         return Err(large);
     }
-    let mut bytes = Vec::new();
+    let mut kept = match &question.into {
+        Some(path) if is_good => Kept::File(File::create(path).await.map_err(Problem::Unkept)?),
+        _ => Kept::Memory(Vec::new()),
+    };
+    let mut room = limit;
     while let Some(frame) = body.frame().await {
         let Ok(data) = frame.map_err(Problem::Cut)?.into_data() else {
             continue;
         };
-        let room = limit - bytes.len();
         if data.len() > room && is_good {
             return Err(large);
         }
-        bytes.extend_from_slice(&data[..data.len().min(room)]);
-        if data.len() > room {
+        let taken = &data[..data.len().min(room)];
+        kept.take(taken).await.map_err(Problem::Unkept)?;
+        room -= taken.len();
+        if taken.len() < data.len() {
             break;
         }
     }
     Ok(Answer {
         status: head.status,
         headers: head.headers,
-        body: bytes.into(),
+        body: kept.end().await.map_err(Problem::Unkept)?,
         url: question.url.clone(),
         nearness,
     })
+}
+
+/// The body of an answer, as far as it is read.
+enum Kept {
+    Memory(Vec<u8>),
+    File(File),
+}
+
+impl Kept {
+    async fn take(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match self {
+            Self::Memory(kept) => kept.extend_from_slice(bytes),
+            Self::File(file) => file.write_all(bytes).await?,
+        }
+        Ok(())
+    }
+
+    /// The bytes; none if they are in a file.
+    async fn end(self) -> io::Result<Bytes> {
+        match self {
+            Self::Memory(kept) => Ok(kept.into()),
+            Self::File(mut file) => file.flush().await.map(|()| Bytes::new()),
+        }
+    }
 }
 
 /// The target of a redirect, if the answer is one.

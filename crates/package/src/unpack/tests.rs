@@ -343,3 +343,58 @@ proptest! {
         }
     }
 }
+
+/// The tree that these directories of an image give, or the error.
+fn unpacked_of(layers: &[Vec<u8>], directories: &[&str]) -> Result<Vec<String>, String> {
+    let outer = tempfile::tempdir().unwrap();
+    let files = layers.iter().enumerate().map(|(number, layer)| {
+        let path = outer.path().join(number.to_string());
+        fs_err::write(&path, layer).unwrap();
+        let compression = Compression::None;
+        LayerFile { compression, path }
+    });
+    let (files, directories): (Vec<_>, Vec<_>) = (files.collect(), directories.iter().map(PathBuf::from).collect());
+    let dir = outer.path().join("root");
+    fs_err::create_dir(&dir).unwrap();
+    let outcome = unpack_directories(&files, &directories, &dir);
+    outcome.map(|()| tree(&dir)).map_err(|error| error.to_string())
+}
+
+#[test]
+fn of_an_image_only_the_wanted_directories_are_written() {
+    let system = tar(&[
+        Item::File("bin/su", 0o4755, b""),
+        Item::Kind("dev/null", EntryType::Char),
+        Item::Link("etc/mtab", "/proc/mounts"),
+        Item::File("../above", 0o644, b""),
+        Item::File("a/m/old/x", 0o644, b"x"),
+        Item::File("a/m/kept", 0o644, b"kept"),
+        Item::File("a/other", 0o644, b""),
+        Item::File("b/gone", 0o644, b""),
+    ]);
+    let upper = tar(&[
+        Item::File("a/m/.wh.old", 0o644, b""),
+        Item::File(".wh.b", 0o644, b""),
+        Item::File("a/.wh.other", 0o644, b""),
+    ]);
+    let layers = [system, upper];
+    assert_eq!(unpacked_of(&layers, &["a/m", "b"]).unwrap(), ["a/m/kept: kept"]);
+    assert_eq!(unpacked_of(&layers[..1], &["b", "none"]).unwrap(), ["b/gone: "]);
+    // A directory above the wanted one may be emptied.
+    let opaque = tar(&[Item::File("a/.wh..wh..opq", 0o644, b"")]);
+    assert_eq!(unpacked_of(&[layers[0].clone(), opaque], &["a/m"]).unwrap(), [""; 0]);
+    let error = unpacked_of(&layers, &["dev"]).unwrap_err();
+    assert_eq!(error, "the entry 'dev/null' is neither a file, a directory nor a link");
+    let error = unpacked_of(&layers, &["etc"]).unwrap_err();
+    assert!(error.contains("a link to a place outside"), "{error}");
+}
+
+#[test]
+fn wanted_directories_of_an_image_are_limited() {
+    let many: Vec<String> = (0..=ENTRIES).map(|number| format!("m/{number}")).collect();
+    let many: Vec<Item<'_>> = many.iter().map(|name| Item::File(name, 0o644, b"")).collect();
+    let layers = [tar(&many)];
+    let error = unpacked_of(&layers, &["m"]).unwrap_err();
+    assert_eq!(error, format!("there are more than {ENTRIES} entries"));
+    assert_eq!(unpacked_of(&layers, &["other"]).unwrap(), [""; 0]);
+}
