@@ -1,11 +1,16 @@
 //! The use of an installation by an admin, from the first command to the last.
 #![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
 
+use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::process::Stdio;
 use std::time::Instant;
 
 use serde_json::json;
 use testbed::kubectl::KubectlError;
 use testbed::part::Part;
+use testbed::plane::User;
+use testbed::process::{self, Bond, Bound};
 use testbed::report::tell;
 use testbed::wait::wait_until;
 
@@ -141,7 +146,7 @@ fn hooks_answer_through_the_service(stage: &Stage<'_>) {
         "yes"
     );
     let ticket = json!({"apiVersion": "trial.example.com/v1alpha1", "kind": "Ticket", "metadata": {"name": "one"}});
-    let admin = stage.namespace.kubectl_as(testbed::plane::User::Admin);
+    let admin = stage.namespace.kubectl_as(User::Admin);
     admin.feed(["create", "-f", "-"], &ticket.to_string()).unwrap();
     let converted = stage.kubectl("get tickets.v1.trial.example.com one --output=jsonpath={.apiVersion}:{.cameFrom}");
     assert_eq!(converted, "trial.example.com/v1:trial.example.com/v1alpha1");
@@ -199,6 +204,8 @@ fn pods_are_replaced(stage: &Stage<'_>) {
 
 fn a_killed_leader_is_replaced(stage: &Stage<'_>) {
     let before = stage.leader();
+    let page = Page::open(stage);
+    assert!(page.told().unwrap().contains(&before), "the page of the leader");
     let lost = Instant::now();
     stage.kubectl(&format!("delete pod {before} --force --grace-period=0"));
     let look = || {
@@ -212,6 +219,59 @@ fn a_killed_leader_is_replaced(stage: &Stage<'_>) {
     ));
     stage.wait_until_it_says("module list -o wide", &["greeter", "Ready"]);
     wait_until_a_hook_refuses(stage);
+    // The same command serves the page of the new leader.
+    let after = stage.leader();
+    let look = || {
+        let told = page.told().map_err(|error| error.to_string())?;
+        if told.contains(&after) { Ok(Some(())) } else { Err(told) }
+    };
+    wait_until(PATIENCE, "the page of the other leader", look).unwrap();
+}
+
+/// The command that forwards a port of this machine to the page of the leader.
+struct Page {
+    port: u16,
+    _command: Bound,
+}
+
+impl Page {
+    fn open(stage: &Stage<'_>) -> Self {
+        let port = stage.namespace.port().unwrap();
+        let mut command = process::command(env!("CARGO_BIN_EXE_addon-operator"));
+        command
+            .args(["page", "--no-browser", "--port", &port.to_string()])
+            .env_clear()
+            .env("KUBECONFIG", stage.namespace.kubeconfig(User::Admin))
+            .stdout(Stdio::piped());
+        let mut command = Bound::start(command, Bond::Group).unwrap();
+        let mut address = String::new();
+        let mut said = BufReader::new(command.take_stdout().unwrap());
+        said.read_line(&mut address).unwrap();
+        assert_eq!(address, format!("http://127.0.0.1:{port}/\n"));
+        let page = Self {
+            port,
+            _command: command,
+        };
+        wait_until(PATIENCE, "the page of the leader", || {
+            page.told().map(Some).map_err(|error| error.to_string())
+        })
+        .unwrap();
+        page
+    }
+
+    /// The view of the operator.
+    fn told(&self) -> io::Result<String> {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port))?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        write!(stream, "GET /operator HTTP/1.0\r\nHost: localhost\r\n\r\n")?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer)?;
+        if answer.contains(" 200 ") {
+            Ok(answer)
+        } else {
+            Err(io::Error::other(answer))
+        }
+    }
 }
 
 fn what_an_uninstallation_leaves(stage: &Stage<'_>, helm: Part, revisions: &str) {
@@ -250,7 +310,7 @@ fn a_crd_is_not_converted_any_more(stage: &Stage<'_>) {
     let words = patch.unwrap().replace('\'', "");
     let (flags, patch) = words.split_once(" --patch ").unwrap();
     let crd = ["patch", "crd", "tickets.trial.example.com"].into_iter();
-    let admin = stage.namespace.kubectl_as(testbed::plane::User::Admin);
+    let admin = stage.namespace.kubectl_as(User::Admin);
     admin
         .run(crd.chain(flags.split(' ')).chain(["--patch", patch]))
         .unwrap();
