@@ -183,3 +183,30 @@ fn kstatus_judges_modules_as_people_do() {
         assert_eq!(of_case(TOLD, case, "status"), expected, "{case}");
     }
 }
+
+/// The script for Argo CD, and its judgements of the same objects: `tests/oracles/argocd`.
+const SCRIPT: &str = include_str!("../../tests/oracles/argocd/health.lua");
+const ARGO_CD: &str = include_str!("../../tests/oracles/argocd.jsonl");
+const PAGE: &str = include_str!("../../../../docs/reference/status-objects.md");
+
+#[test]
+fn argo_cd_judges_modules_as_kstatus_does() {
+    let of_kstatus = |told: &str| match told {
+        "Current" => "Healthy",
+        "InProgress" => "Progressing",
+        "Failed" => "Degraded",
+        other => panic!("{other}"),
+    };
+    let lines: Vec<serde_json::Value> = ARGO_CD
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(lines.len(), 8);
+    for line in lines {
+        let case = line["case"].as_str().unwrap();
+        let told = of_case(TOLD, case, "status");
+        assert_eq!(line["status"], of_kstatus(told.as_str().unwrap()), "{case}");
+    }
+    let indented: String = SCRIPT.lines().map(|line| format!("    {line}\n")).collect();
+    assert!(PAGE.contains(&indented), "the page has another script");
+}
