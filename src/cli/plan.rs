@@ -13,7 +13,8 @@ use addon_core::operator::provenance::CONFIRM_REMOVALS;
 use authoring::check::{read_confirmation, read_data};
 use authoring::findings::Finding;
 use clap::Args;
-use command::outside::typed;
+use command::outside;
+use command::pager;
 use command::paint::Paint;
 use command::{Caller, CommandError, Hinted, Output, Target, print};
 use helm_yaml::yaml;
@@ -125,21 +126,31 @@ impl Plan {
         let read = self.read(caller)?;
         if let Some(place) = caller.place(&self.target) {
             let (flags, input) = read.for_the_pod()?;
-            let words = ["addon-operator", "plan", "-o", self.output.extension()];
+            let words = ["addon-operator", "plan", "-o", "json"];
             let words = words.into_iter().map(ToOwned::to_owned).chain(flags).collect();
-            return typed::run_words(&place, caller, words, input.as_deref());
+            let (code, answer) = outside::outcome(&place, caller, words, input.as_deref())?;
+            return match code {
+                0 | CHANGES => self.show(&answer, caller),
+                code => Ok(code),
+            };
         }
         let fields = read.fields()?;
         let fields: Vec<(&str, &str)> = fields.iter().map(|(name, value)| (*name, value.as_str())).collect();
         let socket = self.target.socket(caller)?;
         let answer = socket.post_patiently("/plan", &fields).map_err(refused)?;
-        let plan: Document = serde_json::from_str(&answer).map_err(NoPlan::Answer)?;
-        let shown = match self.output {
-            Output::Json => answer,
-            Output::Yaml => yaml::to_string(&serde_json::to_value(&plan).map_err(NoPlan::Answer)?),
-            Output::Text | Output::Wide => text(&plan, Paint::of(caller.environment)),
-        };
-        print(&shown)?;
+        self.show(&answer, caller)
+    }
+
+    fn show(&self, answer: &str, caller: &Caller<'_>) -> Result<u8, CommandError> {
+        let plan: Document = serde_json::from_str(answer).map_err(NoPlan::Answer)?;
+        match self.output {
+            Output::Json => print(answer)?,
+            Output::Yaml => print(&yaml::to_string(&serde_json::to_value(&plan).map_err(NoPlan::Answer)?))?,
+            Output::Text | Output::Wide => {
+                let environment = caller.environment;
+                pager::show(&text(&plan, Paint::of(environment)), environment)?;
+            }
+        }
         Ok(if plan.is_empty() { 0 } else { CHANGES })
     }
 }

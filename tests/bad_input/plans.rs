@@ -1,4 +1,5 @@
 //! Plans of edits: they say what happens, and change nothing.
+#![expect(clippy::unwrap_used, reason = "a test has no better way to end")]
 
 mod campaign;
 mod files;
@@ -7,6 +8,7 @@ mod modules;
 mod warned;
 
 use serde_json::{Value, json};
+use testbed::process;
 
 use super::stage::{CONVERGED, Stage, assert_says};
 
@@ -75,6 +77,41 @@ fn a_plan_says_which_objects_change_and_changes_nothing() {
     let after = stage.sizes();
     operator.stop();
     assert_eq!(after, "good:large late:small victim:small");
+}
+
+#[test]
+fn a_plan_on_a_terminal_has_colours_and_goes_through_the_pager() {
+    let stage = Stage::build("paged");
+    stage.configure(&json!({}));
+    let operator = stage.start();
+    operator.wait_for(&[CONVERGED]);
+    stage.write("edit.yaml", "good: 'size: large'\n");
+    let plan = format!("plan -f {}", stage.path("edit.yaml").display());
+    let said = on_a_terminal(&stage, &plan, &[("PAGER", "sed 's/^/paged: /'")]);
+    assert_says(&said, &["paged: 1. good \u{1b}[33mruns", "paged: modules: 1 run again"]);
+    // A pager that is not there loses nothing, nor does one that ends early.
+    let said = on_a_terminal(&stage, &plan, &[("PAGER", "no-such-pager"), ("NO_COLOR", "1")]);
+    assert_says(&said, &["1. good runs", "modules: 1 run again"]);
+    assert!(!said.contains('\u{1b}'), "{said}");
+    on_a_terminal(&stage, &plan, &[("PAGER", "true")]);
+    // A pipe is no terminal.
+    assert!(!operator.ask_for_code(2, &plan).contains("paged"));
+    operator.stop();
+}
+
+/// The answer to a command on a terminal with these variables. It ends with the exit code of a change.
+fn on_a_terminal(stage: &Stage, arguments: &str, variables: &[(&str, &str)]) -> String {
+    let mut command = process::command("script");
+    let typed = format!("{} {arguments}", env!("CARGO_BIN_EXE_addon-operator"));
+    command.args(["--quiet", "--return", "--command", &typed, "/dev/null"]);
+    command
+        .env("DEBUG_UNIX_SOCKET", stage.path("debug.socket"))
+        .env("TERM", "xterm")
+        .envs(variables.iter().copied());
+    let output = process::run(command, None).unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    said
 }
 
 #[test]

@@ -20,6 +20,7 @@
 pub mod edit;
 mod failure;
 pub mod outside;
+pub mod pager;
 pub mod paint;
 pub mod question;
 pub mod reach;

@@ -100,6 +100,32 @@ pub fn run(
     code
 }
 
+/// The exit code and the output of the command in the pod. Its messages are passed on.
+pub fn outcome(
+    outside: &Outside,
+    caller: &Caller<'_>,
+    command: Vec<String>,
+    input: Option<&str>,
+) -> Result<(u8, String), OutsideError> {
+    let runtime = threads::runtime().map_err(ReachError::Start)?;
+    let mut said = Vec::new();
+    let mut relay = Relay {
+        caller,
+        elsewhere: false,
+    };
+    let mut tell = |stream, bytes: &[u8]| match stream {
+        Stream::Stdout => {
+            said.extend_from_slice(bytes);
+            Ok(())
+        }
+        Stream::Stderr => relay.tell(stream, bytes),
+    };
+    let told = told(outside, caller.program, command, input, caller.environment, &mut tell);
+    let code = runtime.block_on(told);
+    runtime.shutdown_background();
+    Ok((code?, String::from_utf8_lossy(&said).into_owned()))
+}
+
 /// The output of the command in the pod, if it succeeds.
 pub fn answer(
     outside: &Outside,

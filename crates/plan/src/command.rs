@@ -5,7 +5,7 @@
 use clap::Args;
 use command::paint::Paint;
 use command::reach::{self, AskError};
-use command::{Caller, CommandError, Hinted, Output, Target, print};
+use command::{Caller, CommandError, Hinted, Output, Target, pager, print};
 use helm_yaml::yaml;
 use serde_json::json;
 
@@ -49,7 +49,10 @@ impl Diff {
         match output.unwrap_or(Output::Text) {
             Output::Json => print(&document.to_string()),
             Output::Yaml => print(&yaml::to_string(&document)),
-            Output::Text | Output::Wide => print(&shown(from, to, &objects, Paint::of(caller.environment))),
+            Output::Text | Output::Wide => {
+                let text = shown(from, to, &objects, Paint::of(caller.environment));
+                pager::show(&text, caller.environment)
+            }
         }
     }
 }

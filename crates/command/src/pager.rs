@@ -1,0 +1,57 @@
+//! Long texts on a terminal, shown by a pager as git shows them.
+//!
+//! Must never page into a file or a pipe, nor lose a text because the pager is not there.
+
+use std::io::{self, IsTerminal as _, Write as _};
+use std::process::{Child, Command, Stdio};
+
+use settings::Environment;
+
+use crate::{CommandError, print};
+
+/// The pager of people who name none.
+const USUAL: &str = "less";
+/// Its settings: it ends at once if one screen shows all, it passes colours on, and it leaves the text on the screen.
+const SETTINGS: &str = "FRX";
+/// The exit code of a shell that does not find its command.
+const NOT_FOUND: i32 = 127;
+
+/// Shows a text for people: by their pager if standard output is a terminal, otherwise as `print` does.
+pub fn show(text: &str, environment: &Environment) -> Result<(), CommandError> {
+    if io::stdout().is_terminal()
+        && let Some(mut pager) = start(environment)
+    {
+        if let Some(mut input) = pager.stdin.take() {
+            // A person may end the pager before the end of the text.
+            drop(input.write_all(text.as_bytes()));
+        }
+        if pager.wait().is_ok_and(|status| status.code() != Some(NOT_FOUND)) {
+            return Ok(());
+        }
+    }
+    print(text)
+}
+
+fn start(environment: &Environment) -> Option<Child> {
+    if environment.get("TERM").is_none_or(|term| term == "dumb") {
+        return None;
+    }
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the pager belongs to the person, and ends before this command"
+    )]
+    let mut command = match environment.get("PAGER") {
+        Some(pager) if pager == "cat" => return None,
+        // People write flags into the variable.
+        Some(pager) => {
+            let mut shell = Command::new("/bin/sh");
+            shell.arg("-c").arg(pager);
+            shell
+        }
+        None => Command::new(USUAL),
+    };
+    if environment.get("LESS").is_none() {
+        command.env("LESS", SETTINGS);
+    }
+    command.stdin(Stdio::piped()).spawn().ok()
+}
