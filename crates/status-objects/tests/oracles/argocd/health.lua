@@ -4,11 +4,11 @@ if obj.status ~= nil then
     said[condition.type] = condition
   end
 end
-if said.Maintenance ~= nil then
-  return {status = "Suspended", message = "people maintain the objects"}
-end
 if said.Stalled ~= nil then
   return {status = "Degraded", message = said.Stalled.message}
+end
+if said.Maintenance ~= nil then
+  return {status = "Suspended", message = "people maintain the objects"}
 end
 if said.Reconciling ~= nil then
   return {status = "Progressing", message = said.Reconciling.message}

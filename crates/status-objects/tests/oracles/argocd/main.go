@@ -40,11 +40,24 @@ func main() {
 		if line.Object["kind"] != "Module" {
 			continue
 		}
-		found, err := health.GetResourceHealth(&unstructured.Unstructured{Object: line.Object}, overrides)
-		check(err)
-		check(out.Encode(row{line.Case, string(found.Status), found.Message}))
+		check(out.Encode(judge(line.Case, line.Object, overrides)))
 	}
 	check(lines.Err())
+	maintained := map[string]any{"type": "Maintenance", "status": "True"}
+	stalled := map[string]any{"type": "Stalled", "status": "True", "message": "it fails"}
+	for _, more := range []struct {
+		name       string
+		conditions []any
+	}{{"in maintenance", []any{maintained}}, {"in maintenance and failed", []any{maintained, stalled}}, {"not told yet", nil}} {
+		object := map[string]any{"apiVersion": "addon-operator.io/v1", "kind": "Module", "status": map[string]any{"conditions": more.conditions}}
+		check(out.Encode(judge("module "+more.name, object, overrides)))
+	}
+}
+
+func judge(name string, object map[string]any, overrides health.HealthOverride) row {
+	found, err := health.GetResourceHealth(&unstructured.Unstructured{Object: object}, overrides)
+	check(err)
+	return row{name, string(found.Status), found.Message}
 }
 
 func check(err error) {
