@@ -6,6 +6,8 @@ use std::io::{self, IsTerminal as _, Write as _};
 use std::process::{Child, Command, Stdio};
 
 use settings::Environment;
+use tokio::runtime::{Builder, Runtime};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::{CommandError, print};
 
@@ -13,7 +15,8 @@ use crate::{CommandError, print};
 const USUAL: &str = "less";
 /// Its settings: it ends at once if one screen shows all, it passes colours on, and it leaves the text on the screen.
 const SETTINGS: &str = "FRX";
-/// The exit code of a shell that does not find its command.
+/// The exit codes of a shell that cannot run its command, or does not find it.
+const NOT_EXECUTABLE: i32 = 126;
 const NOT_FOUND: i32 = 127;
 
 /// Shows a text for people: by their pager if standard output is a terminal, otherwise as `print` does.
@@ -21,15 +24,24 @@ pub fn show(text: &str, environment: &Environment) -> Result<(), CommandError> {
     if io::stdout().is_terminal()
         && let Some(mut pager) = start(environment)
     {
+        let _deaf = deaf();
         if let Some(mut input) = pager.stdin.take() {
             // A person may end the pager before the end of the text.
             drop(input.write_all(text.as_bytes()));
         }
-        if pager.wait().is_ok_and(|status| status.code() != Some(NOT_FOUND)) {
+        let not_run = |code| (NOT_EXECUTABLE..=NOT_FOUND).contains(&code);
+        if pager.wait().is_ok_and(|status| !status.code().is_some_and(not_run)) {
             return Ok(());
         }
     }
     print(text)
+}
+
+/// While this exists, and after it, an interrupt is for the pager alone.
+fn deaf() -> Option<(Runtime, Signal)> {
+    let runtime = Builder::new_current_thread().enable_all().build().ok()?;
+    let interrupt = runtime.block_on(async { signal(SignalKind::interrupt()) });
+    Some((runtime, interrupt.ok()?))
 }
 
 fn start(environment: &Environment) -> Option<Child> {
