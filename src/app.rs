@@ -4,12 +4,14 @@
 //! unreachable cluster does not end the start; a missing directory does.
 
 pub mod announcing;
+mod assembly;
 mod config_events;
 mod debugging;
 mod inventory;
 mod lifecycle;
 mod page;
 mod planning;
+pub(crate) mod rehearsal;
 mod reloading;
 mod rendering;
 mod reviews;
@@ -24,26 +26,20 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ::channel::{follower, stage, trial};
+use ::channel::{follower, trial};
 use addon_core::operator::Operator;
 use addon_core::operator::event::Event;
 use axum::Router;
 use axum_server::{AddrListener, Address};
 use child::Spawner;
-use helm::Helm;
 use intake::Desk;
 use jiff::Timestamp;
 use jobs::Ground;
 use jobs::editions::Editions;
 use kube_access::Cluster;
-use kube_access::kinds::Kinds;
 use listeners::gate::Peer;
 use mailbox::mailbox;
-use mailbox::replies::Replies;
 use parts::{FAILED, Parts};
-use releases::drift::lookout::{self, Lookout};
-use releases::interception;
-use releases::sync::holds::Holds;
 use report::Report;
 use report::secrets::Secrets;
 use settings::{ConfigurationError, Environment, Events, HooksArgs, Machine, Program, Settings, StartArgs, Work};
@@ -56,13 +52,13 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{mpsc, watch};
 use traces::Traces;
 use tracing::error;
-use watches::Monitors;
 
 use crate::dispatch::{self, Tools};
-use crate::driver::{Driver, Hands};
+use crate::driver::Driver;
 use crate::serve::debug;
 use crate::serve::probe::{self, Probe};
 use crate::serve::pulse;
+use assembly::{Assembled, assemble};
 use shared::Outside;
 use start::StartError;
 
@@ -146,55 +142,29 @@ async fn build(
     parts: &mut Parts,
 ) -> Result<impl Drop + use<>, StartError> {
     let (doors, mail) = mailbox(parts.shutdown().clone());
-    let meters = Arc::new(start::meters(settings, &log));
+    let meters = Arc::new(start::meters(settings, &log.secrets, &log.spools));
     let (trouble, told_trouble) = watch::channel(None);
-    let outside = Outside::new(settings, &doors, &meters, told_trouble, &log);
+    let outside = Outside::new(settings, &doors, &meters, told_trouble, (&log.secrets, &log.spools));
     let socket = listen(settings, log.levels, parts, &outside).await?;
-
-    let (found, tmp) = (inventory::read(settings).await?, start::tmp_dir(settings)?);
-    let cluster = start::connect(settings, environment, &tmp, &meters, spawner.warrant()).await?;
-    let helm = start::helm(settings, environment, &cluster, &tmp, spawner.clone()).await?;
-    let (kinds, replies, traces) = (Kinds::new(cluster.clone()), Replies::default(), traces.clone());
-    let webhooks = reviews::start(settings, &cluster, &outside, &replies, parts)?;
-    let restored = watching::restored(settings, found.restoring);
-    let catalogue = watch::Sender::new(Arc::new(found.catalogue));
-    let looking = helm
-        .as_ref()
-        .map(|helm| watching::looking(helm.options(), restored, catalogue.subscribe(), outside.secrets.clone()));
-    let (monitors, lookout) = watches(&cluster, &kinds, looking, &outside, parts);
-    let config_map = watching::config_map(settings, &cluster, &monitors, &outside, trouble);
-    let notices = notices(settings, &cluster, &outside, parts);
-    let (editions, (judges, judged)) = (Editions::new(catalogue.clone()), mpsc::unbounded_channel());
-    let hands = Hands::new(&monitors, replies, editions, judges, &outside.stirred);
-    let ground = Arc::new(Ground {
-        environment: start::hook_environment(settings, environment, &cluster),
-        cluster,
-        spawner,
-        catalogue,
-        tmp: Arc::new(tmp),
-        remedies: interception::remedies,
-    });
-    let tools = Arc::new(Tools {
-        hooks: Arc::new(start::hook_tools(settings, &ground, monitors, kinds, &outside)?),
-        releases: helm
-            .zip(lookout)
-            .map(|(helm, lookout)| release_tools(&ground, helm, lookout)),
-        ground,
-        webhooks: Arc::new(webhooks),
-        directories: found.directories,
-        config_map,
-        warner: warns(settings).then(|| Arc::clone(&outside.planner)),
-    });
+    let assembled = assemble(settings, environment, &outside, trouble, spawner, parts).await?;
+    let Assembled {
+        tools,
+        hands,
+        judged,
+        inventory,
+    } = assembled;
+    let notices = notices(settings, &tools.ground.cluster, &outside, parts);
     let desk = offer(settings, environment, &tools, &hands.editions, &outside, parts);
     sources::start(settings, environment, desk, source_ways(judged, &outside), parts)?;
     take_part(settings, environment, &tools, &outside, parts)?;
     let operator = Operator::new(seed(), start::policy(settings, environment));
+    let traces = traces.clone();
     let run = move |job, cancel| {
         outside.events.wanted(&job);
         dispatch::traced::run(traces.clone(), job, Arc::clone(&tools), cancel)
     };
     let driver = Driver::new(operator, doors, mail, notices, hands, run);
-    parts.spawn_driver(driver.run([Event::InventoryChanged(found.inventory)]));
+    parts.spawn_driver(driver.run([Event::InventoryChanged(inventory)]));
     Ok(socket)
 }
 
@@ -219,20 +189,6 @@ fn take_part(
     let handle = leadership::start(settings, cluster, outside.concerned(spawner), seed(), parts);
     trial::start(settings, environment, cluster, handle, &outside.channel, seed(), parts)?;
     Ok(())
-}
-
-/// Whether people who edit the ConfigMap are told its plan.
-fn warns(settings: &Settings) -> bool {
-    matches!(&settings.work, Work::Modules(modules) if modules.has_plan_warnings)
-}
-
-fn release_tools(ground: &Arc<Ground>, helm: Helm, lookout: Lookout) -> releases::Tools {
-    releases::Tools {
-        ground: Arc::clone(ground),
-        helm: Arc::new(helm),
-        lookout,
-        holds: Holds::default(),
-    }
 }
 
 /// Makes available those answers of the debug routes that need the tools of the jobs.
@@ -282,33 +238,6 @@ fn notices(settings: &Settings, cluster: &Cluster, outside: &Outside, parts: &mu
             notices.announced_by(announcer)
         }
     }
-}
-
-/// Starts the watches of objects for hooks, the watches of releases if there are modules, and the part that reports the
-/// stage of a trial to the loop.
-fn watches(
-    cluster: &Cluster,
-    kinds: &Kinds,
-    looking: Option<lookout::Settings>,
-    outside: &Outside,
-    parts: &mut Parts,
-) -> (Monitors, Option<Lookout>) {
-    let doors = &outside.doors;
-    parts.spawn(
-        "the news of trials",
-        stage::tell(outside.channel.stage.subscribe(), doors.clone()),
-    );
-    let monitors = watching::start(cluster, kinds, doors, &outside.meters, parts);
-    outside.monitors.get_or_init(|| monitors.clone());
-    let lookout = looking.map(|settings| Lookout::new(&monitors, cluster, settings, doors.objects()));
-    if let Some(lookout) = &lookout {
-        outside.lookout.get_or_init(|| lookout.clone());
-        parts.spawn(
-            "the look for outdated kinds",
-            releases::outdated::look::look(cluster.clone(), lookout.clone(), outside.outdated.clone()),
-        );
-    }
-    (monitors, lookout)
 }
 
 /// Opens the listeners: probes and metrics, the debug socket, and their timer.

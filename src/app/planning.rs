@@ -45,6 +45,16 @@ pub(super) fn offer(outside: &Outside, tools: &Arc<Tools>, desk: Option<Arc<Desk
     outside.planner.get_or_init(planner);
 }
 
+/// The outer world of an operator that does not run: without files from registries.
+pub(super) fn world(tools: Arc<Tools>, stopping: &CancellationToken) -> impl World + use<> {
+    Cluster {
+        tools,
+        desk: None,
+        sources: Arc::default(),
+        stopping: stopping.clone(),
+    }
+}
+
 /// A patch in one line: the operation and the object. Its contents may be secret.
 fn line(patch: &Operation) -> String {
     let document = patch.to_document();

@@ -24,7 +24,6 @@ use telling::telemetry::Spools;
 use tokio::sync::watch;
 use watches::Monitors;
 
-use super::Log;
 use super::config_events::ConfigEvents;
 use crate::serve::probe;
 
@@ -63,7 +62,7 @@ impl Outside {
         doors: &Loop,
         meters: &Arc<Meters>,
         trouble: probe::Trouble,
-        log: &Log,
+        (secrets, spools): (&Secrets, &Spools),
     ) -> Self {
         let standing = watch::Sender::new(ActingRole::Seeks { trouble: None });
         Self {
@@ -78,10 +77,10 @@ impl Outside {
             reloader: Arc::default(),
             sources: Arc::default(),
             past: LastRuns::default(),
-            recorder: Recorder::new(settings.tmp_dir.join(records::DIR), log.secrets.clone()),
+            recorder: Recorder::new(settings.tmp_dir.join(records::DIR), secrets.clone()),
             events: ConfigEvents::default(),
-            secrets: log.secrets.clone(),
-            spools: log.spools.clone(),
+            secrets: secrets.clone(),
+            spools: spools.clone(),
             channel: channel::Outside::new(doors, meters, &standing),
             standing,
             stirred: watch::Sender::default(),

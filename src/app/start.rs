@@ -27,8 +27,10 @@ use kube_access::Cluster;
 use kube_access::kubeconfig::{Address, ConnectError};
 use kube_access::reach::{address, namespace as named_namespace};
 use report::Chain;
+use report::secrets::Secrets;
 use settings::{Environment, Order, QueueActions, Settings, Work};
 use telling::meters::Meters;
+use telling::telemetry::Spools;
 use thiserror::Error;
 use tokio::net::TcpListener;
 use traces::TracesError;
@@ -36,7 +38,7 @@ use tracing::{error, info, warn};
 
 use self::hooks::leads_to_our_cluster;
 pub(super) use self::hooks::{hook_environment, hook_tools};
-use super::{FAILED, Log};
+use super::FAILED;
 use crate::serve::debug::unix::SocketError;
 pub(super) use policy::policy;
 
@@ -271,13 +273,13 @@ pub(super) async fn helm(
 }
 
 /// The metrics of the program as which the binary runs, with the name prefix of the settings.
-pub(super) fn meters(settings: &Settings, log: &Log) -> Meters {
+pub(super) fn meters(settings: &Settings, secrets: &Secrets, spools: &Spools) -> Meters {
     let prefix = &settings.metrics_prefix;
     let meters = match settings.work {
         Work::Modules(_) => Meters::new(prefix),
         Work::Hooks(_) => Meters::of_hooks_alone(prefix),
     };
-    let meters = meters.hiding(log.secrets.clone()).told_by(log.spools.clone());
+    let meters = meters.hiding(secrets.clone()).told_by(spools.clone());
     match settings.queue_actions {
         QueueActions::Timed => meters,
         QueueActions::Left => meters.without_queue_actions(),

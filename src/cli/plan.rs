@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
+use addon_core::operator::edit::Edited;
 use addon_core::operator::provenance::CONFIRM_REMOVALS;
 use authoring::check::{read_confirmation, read_data};
 use authoring::findings::Finding;
@@ -24,10 +25,13 @@ use package::transfer::Reach;
 use package::unpack::UnpackError;
 use plan::document::Plan as Document;
 use plan::text::text;
+use registry::documents::Platform;
 use serde_json::json;
+use settings::{ConfigurationError, Machine, Settings};
 use thiserror::Error;
 
 use self::directories::{Directories, is_stdin};
+use crate::app::rehearsal::{self, NoRehearsal};
 
 const STDIN: &str = "-";
 /// The exit code if the change would have an effect.
@@ -44,11 +48,14 @@ pub(super) struct Plan {
     #[command(flatten)]
     change: Change,
     /// Directory with global hooks that would take the place of that in use [default: that in use]
-    #[arg(long, value_name = "DIR", requires = "modules_dir")]
+    #[arg(long, value_name = "DIR")]
     global_hooks_dir: Option<PathBuf>,
     /// Directory in the image with modules, may be given again [default: as MODULES_DIR of the image names them]
     #[arg(long, value_name = "DIR", requires = "image")]
     in_image: Vec<PathBuf>,
+    /// Platform of the image, as linux/arm64 [default: linux with the processor of this machine]
+    #[arg(long, value_name = "OS/ARCHITECTURE", requires = "image")]
+    platform: Option<Platform>,
     #[command(flatten)]
     target: Target,
     /// Format of the plan
@@ -60,20 +67,24 @@ pub(super) struct Plan {
 
 /// The change whose effects are wanted.
 #[derive(Debug, Args)]
-#[group(required = true, multiple = false)]
+#[group(required = true, multiple = true)]
 struct Change {
     /// File with the manifest of the edited ConfigMap, or with its data alone; - for standard input
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE", conflicts_with_all = ["image", "module"])]
     filename: Option<PathBuf>,
     /// Modules directories that would take the place of those in use, separated by colons
-    #[arg(long, value_name = "DIR", value_delimiter = ':')]
+    #[arg(long, value_name = "DIR", value_delimiter = ':', conflicts_with_all = ["image", "module"])]
     modules_dir: Vec<PathBuf>,
     /// Image of another version of the operator, whose modules would take the place of those in use. This command pulls it
-    #[arg(long, value_name = "REFERENCE")]
+    #[arg(long, value_name = "REFERENCE", conflicts_with = "module")]
     image: Option<String>,
     /// Version that a module with a source would have, a tag or a digest; may be repeated
     #[arg(long, value_name = "NAME=VERSION", value_parser = version)]
     module: Vec<(String, String)>,
+    /// Plan the first converge of an operator that does not run, with the settings of the environment. -f, --modules-dir and
+    /// --global-hooks-dir take the place of what these name
+    #[arg(long, conflicts_with_all = ["image", "module"])]
+    start: bool,
 }
 
 /// The fields of the request with their values.
@@ -100,6 +111,18 @@ enum NoPlan {
     Folder(#[source] io::Error),
     #[error("cannot understand the operator's answer")]
     Answer(#[source] serde_json::Error),
+    #[error("-f and --modules-dir go together with --start alone")]
+    Both,
+    #[error("--global-hooks-dir needs --modules-dir or --start")]
+    HooksAlone,
+    #[error(transparent)]
+    Settings(ConfigurationError),
+    #[error("the start cannot be planned")]
+    Rehearsal(#[source] NoRehearsal),
+    #[error("the plan ended in the pod with the exit code {code}")]
+    Ended { code: u8 },
+    #[error("the directories are larger than the pod can take")]
+    Large,
     #[error("the image has no directory {}", path.display())]
     NotInImage { path: PathBuf },
     #[error("flags that tell how a registry is reached need --image")]
@@ -115,6 +138,10 @@ impl Hinted for NoPlan {
             Self::NotInImage { .. } => {
                 "--in-image names the directories with modules, as the settings of the operator's Deployment do"
             }
+            Self::Rehearsal(error) => return error.hints().into_iter().map(ToOwned::to_owned).collect(),
+            Self::Ended { .. } => {
+                "code 137 says that it was killed, as for its memory: `kubectl describe pod` tells the last state of the container"
+            }
             _ => return Vec::new(),
         };
         vec![hint.to_owned()]
@@ -123,6 +150,9 @@ impl Hinted for NoPlan {
 
 impl Plan {
     pub(super) fn run(mut self, caller: &Caller<'_>) -> Result<u8, CommandError> {
+        if self.change.start {
+            return self.rehearse(caller);
+        }
         let read = self.read(caller)?;
         if let Some(place) = caller.place(&self.target) {
             let (flags, input) = read.for_the_pod()?;
@@ -130,14 +160,37 @@ impl Plan {
             let words = words.into_iter().map(ToOwned::to_owned).chain(flags).collect();
             let (code, answer) = outside::outcome(&place, caller, words, input.as_deref())?;
             return match code {
-                0 | CHANGES => self.show(&answer, caller),
-                code => Ok(code),
+                0 | CHANGES => {
+                    drop(read);
+                    self.show(&answer, caller)
+                }
+                // The reason is told already.
+                1 => Ok(1),
+                code => Err(NoPlan::Ended { code }.into()),
             };
         }
         let fields = read.fields()?;
         let fields: Vec<(&str, &str)> = fields.iter().map(|(name, value)| (*name, value.as_str())).collect();
         let socket = self.target.socket(caller)?;
         let answer = socket.post_patiently("/plan", &fields).map_err(refused)?;
+        drop(read);
+        self.show(&answer, caller)
+    }
+
+    /// Plans the start of an operator, here and without one.
+    fn rehearse(&self, caller: &Caller<'_>) -> Result<u8, CommandError> {
+        let Change {
+            filename, modules_dir, ..
+        } = &self.change;
+        let mut args = self.target.start_args(None);
+        let dirs: Vec<_> = modules_dir.iter().map(|dir| dir.display().to_string()).collect();
+        args.modules_dir = (!dirs.is_empty()).then(|| dirs.join(":"));
+        let hooks = self.global_hooks_dir.as_ref();
+        args.global_hooks_dir = hooks.map(|dir| dir.display().to_string());
+        let settings = Settings::check(&args, caller.environment, &Machine::this()).map_err(NoPlan::Settings)?;
+        let edited = filename.as_deref().map(Edit::read).transpose()?;
+        let edited = edited.map(|Edit { data, confirms }| Edited { data, confirms });
+        let answer = rehearsal::plan(&settings, caller.environment, edited).map_err(NoPlan::Rehearsal)?;
         self.show(&answer, caller)
     }
 
@@ -169,7 +222,14 @@ impl Plan {
             modules_dir,
             image,
             module,
+            start: _,
         } = &self.change;
+        if filename.is_some() && !modules_dir.is_empty() {
+            return Err(NoPlan::Both.into());
+        }
+        if self.global_hooks_dir.is_some() && modules_dir.is_empty() {
+            return Err(NoPlan::HooksAlone.into());
+        }
         let reach = std::mem::take(&mut self.way).reach();
         if image.is_none() && reach != Reach::default() {
             return Err(NoPlan::WayWithoutImage.into());
@@ -178,6 +238,8 @@ impl Plan {
             return Ok(Read::Edit(Edit::read(file)?));
         }
         if let Some(image) = image {
+            let platform = self.platform.clone().unwrap_or_else(Platform::own);
+            let image = (image.as_str(), &platform);
             let read = Directories::of_image(image, &self.in_image, &reach, caller.environment);
             return Ok(Read::Directories(read?));
         }

@@ -5,6 +5,7 @@ mod campaign;
 mod files;
 mod images;
 mod modules;
+mod start;
 mod warned;
 
 use serde_json::{Value, json};
@@ -89,10 +90,11 @@ fn a_plan_on_a_terminal_has_colours_and_goes_through_the_pager() {
     let plan = format!("plan -f {}", stage.path("edit.yaml").display());
     let said = on_a_terminal(&stage, &plan, &[("PAGER", "sed 's/^/paged: /'")]);
     assert_says(&said, &["paged: 1. good \u{1b}[33mruns", "paged: modules: 1 run again"]);
-    // A pager that is not there loses nothing, nor does one that ends early.
+    // A pager that is not there loses nothing.
     let said = on_a_terminal(&stage, &plan, &[("PAGER", "no-such-pager"), ("NO_COLOR", "1")]);
     assert_says(&said, &["1. good runs", "modules: 1 run again"]);
     assert!(!said.contains('\u{1b}'), "{said}");
+    // A person may leave the pager early.
     on_a_terminal(&stage, &plan, &[("PAGER", "true")]);
     // A pipe is no terminal.
     assert!(!operator.ask_for_code(2, &plan).contains("paged"));

@@ -296,7 +296,8 @@ impl Stage {
         said
     }
 
-    fn environment(&self) -> BTreeMap<&'static str, OsString> {
+    /// The variables of an operator.
+    pub(crate) fn environment(&self) -> BTreeMap<&'static str, OsString> {
         let plane = self.namespace.plane();
         let own = |name: &str| self.path(name).into_os_string();
         let mut variables = BTreeMap::from([

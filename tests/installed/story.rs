@@ -266,7 +266,7 @@ impl Page {
         write!(stream, "GET /operator HTTP/1.0\r\nHost: localhost\r\n\r\n")?;
         let mut answer = String::new();
         stream.read_to_string(&mut answer)?;
-        if answer.contains(" 200 ") {
+        if answer.starts_with("HTTP/1.0 200") || answer.starts_with("HTTP/1.1 200") {
             Ok(answer)
         } else {
             Err(io::Error::other(answer))

@@ -7,7 +7,7 @@ use std::path::{Component, Path, PathBuf};
 
 use blocking::threads;
 use channel_core::reference::{self, ImageDigest};
-use registry::documents::Descriptor;
+use registry::documents::{Descriptor, Platform};
 use registry::place::{ImagePlace, Reference};
 use registry::{Registry, Rights};
 use serde::Deserialize;
@@ -16,7 +16,7 @@ use settings::Environment;
 use crate::layers::{self, Bounds, PackageKind};
 use crate::pulling::{PullError, manifest};
 use crate::transfer::{PackageError, Reach, registry, target};
-use crate::unpack::{self, LayerFile};
+use crate::unpack::ImagePart;
 
 /// The size limit of an image's configuration, in bytes.
 const CONFIG: usize = 4 << 20;
@@ -74,6 +74,7 @@ impl ImageConfig {
 /// Unpacks the directories that are wanted of an image into a folder. `wanted` finds them, as paths in the image.
 pub fn fetch(
     text: &str,
+    platform: &Platform,
     wanted: impl FnOnce(&ImageConfig) -> Vec<PathBuf>,
     folder: &Path,
     reach: &Reach,
@@ -81,18 +82,18 @@ pub fn fetch(
 ) -> Result<Unpacked, PackageError> {
     let (place, reference) = target(&reference::Reference::parse(text)?)?;
     let registry = registry(&place.host, reach, Rights::Pull, environment)?;
-    let fetched = pull(&registry, &place, &reference, wanted, folder);
+    let fetched = pull(&registry, &place, (&reference, platform), wanted, folder);
     Ok(threads::runtime()?.block_on(fetched)?)
 }
 
 async fn pull(
     registry: &Registry,
     place: &ImagePlace,
-    reference: &Reference,
+    (reference, platform): (&Reference, &Platform),
     wanted: impl FnOnce(&ImageConfig) -> Vec<PathBuf>,
     folder: &Path,
 ) -> Result<Unpacked, PullError> {
-    let (digest, manifest) = manifest(registry, place, reference).await?;
+    let (digest, manifest) = manifest(registry, place, reference, platform).await?;
     let places = layers::layers(&manifest, Bounds::IMAGE);
     let config = manifest.config.as_ref();
     let (places, config) = match (places, config) {
@@ -104,22 +105,20 @@ async fn pull(
     let wanted = wanted(&config).into_iter();
     let wanted: Vec<PathBuf> = wanted.map(|path| config.working_dir.join(path)).collect();
     let below: Vec<PathBuf> = wanted.iter().map(|path| below_root(path)).collect();
-    let mut files = Vec::new();
-    for (number, layer) in places.into_iter().enumerate() {
-        let path = folder.join(format!("layer-{number}"));
-        registry.blob_into(&path, place, &layer.digest, layer.size).await?;
-        let compression = layer.compression;
-        files.push(LayerFile { compression, path });
-    }
-    let root = folder.join("root");
+    let (root, file) = (folder.join("root"), folder.join("layer"));
     fs_err::create_dir(&root).map_err(|source| PullError::Make {
         path: root.clone(),
         source,
     })?;
-    unpack::unpack_directories(&files, &below, &root).map_err(|source| PullError::Unpack {
-        digest: digest.clone(),
-        source,
-    })?;
+    let mut part = ImagePart::new(&below, &root);
+    for layer in places {
+        registry.blob_into(&file, place, &layer.digest, layer.size).await?;
+        part.layer(&file, layer.compression)
+            .map_err(|source| PullError::Unpack {
+                digest: digest.clone(),
+                source,
+            })?;
+    }
     let directories = wanted.into_iter().zip(below).map(|(path, below)| Directory {
         path,
         here: root.join(below),

@@ -65,9 +65,9 @@ impl Bounds {
         one: BLOB as u64,
         together: UNPACKED,
     };
-    /// Those of an image, whose layers go through files.
+    /// Those of an image, whose layers go through a file one by one.
     pub const IMAGE: Self = Self {
-        one: IMAGE / 4,
+        one: IMAGE / 8,
         together: IMAGE / 2,
     };
 }

@@ -64,7 +64,7 @@ pub struct Package {
 
 /// Reads the package behind a reference.
 pub async fn pull(registry: &Registry, place: &ImagePlace, reference: &Reference) -> Result<Package, PullError> {
-    let (digest, manifest) = manifest(registry, place, reference).await?;
+    let (digest, manifest) = manifest(registry, place, reference, &Platform::own()).await?;
     let found = layers::layers(&manifest, Bounds::PACKAGE);
     let (kind, places) = found.map_err(|source| PullError::NoPackage {
         digest: digest.clone(),
@@ -79,11 +79,12 @@ pub async fn pull(registry: &Registry, place: &ImagePlace, reference: &Reference
     Ok(Package { digest, kind, layers })
 }
 
-/// The manifest behind a reference for this machine, and the digest that the reference led to.
+/// The manifest behind a reference for a platform, and the digest that the reference led to.
 pub(crate) async fn manifest(
     registry: &Registry,
     place: &ImagePlace,
     reference: &Reference,
+    platform: &Platform,
 ) -> Result<(ImageDigest, Manifest), PullError> {
     let document = registry.manifest(place, reference).await?;
     let digest = document.digest.clone();
@@ -94,26 +95,25 @@ pub(crate) async fn manifest(
     })?;
     let manifest = match content {
         Content::Manifest(manifest) => *manifest,
-        Content::Index(index) => for_us(registry, place, &digest, &index).await?,
+        Content::Index(index) => chosen(registry, place, (&digest, &index), platform).await?,
     };
     Ok((digest, manifest))
 }
 
-/// The manifest of an index: the only one, or the one for this machine.
-async fn for_us(
+/// The manifest of an index: the only one, or the one for the platform.
+async fn chosen(
     registry: &Registry,
     place: &ImagePlace,
-    digest: &ImageDigest,
-    index: &Index,
+    (digest, index): (&ImageDigest, &Index),
+    platform: &Platform,
 ) -> Result<Manifest, PullError> {
-    let platform = Platform::own();
     let chosen = match &index.manifests[..] {
         [only] => Some(only),
-        _ => index.for_platform(&platform),
+        _ => index.for_platform(platform),
     };
     let chosen = chosen.ok_or_else(|| PullError::Platform {
         digest: digest.clone(),
-        platform,
+        platform: platform.clone(),
     })?;
     let reference = Reference::Digest(chosen.digest.clone());
     let document = registry.manifest(place, &reference).await?;

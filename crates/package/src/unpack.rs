@@ -37,13 +37,6 @@ pub struct Layer {
     pub bytes: hyper::body::Bytes,
 }
 
-/// A layer in a file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LayerFile {
-    pub compression: Compression,
-    pub path: PathBuf,
-}
-
 /// Why a package is refused, or could not be written.
 #[derive(Debug, Error)]
 pub enum UnpackError {
@@ -66,6 +59,8 @@ pub enum EntryFault {
     Outside,
     #[error("a link to a place outside of the directory")]
     LinkOut,
+    #[error("a link to a place outside of the directories that are unpacked")]
+    LinkAway,
     #[error("below a link")]
     BelowLink,
     #[error("a link to an entry that is no file")]
@@ -74,6 +69,8 @@ pub enum EntryFault {
     SetId,
     #[error("neither a file, a directory nor a link")]
     Special,
+    #[error("described with a size of its own")]
+    Size,
     #[error("described by more than {DESCRIPTION} bytes")]
     Description,
 }
@@ -92,25 +89,36 @@ pub fn unpack(layers: &[Layer], dir: &Path) -> Result<(), UnpackError> {
     Ok(())
 }
 
-/// Unpacks these directories of an image, whose paths are relative to its root, into a directory that exists and is empty.
-pub fn unpack_directories(layers: &[LayerFile], directories: &[PathBuf], dir: &Path) -> Result<(), UnpackError> {
-    let open = |layer: &LayerFile| {
-        let file = fs_err::File::open(&layer.path).map_err(UnpackError::Archive)?;
-        Ok::<_, UnpackError>(decompressed(layer.compression, file))
-    };
-    let mut left = IMAGE;
-    for layer in layers {
-        limited(open(layer)?, &mut left, IMAGE, |bytes| judge_descriptions(bytes))?;
+/// Some directories of an image, which are unpacked layer by layer into a directory that exists and is empty.
+#[derive(Debug)]
+pub struct ImagePart<'a> {
+    scope: Scope<'a>,
+    dir: &'a Path,
+    /// The number of bytes that the other layers may have.
+    left: u64,
+}
+
+impl<'a> ImagePart<'a> {
+    /// The paths of the directories are relative to the root of the image.
+    pub fn new(directories: &'a [PathBuf], dir: &'a Path) -> Self {
+        let scope = Scope::Directories {
+            directories,
+            entries: ENTRIES,
+            bytes: UNPACKED,
+        };
+        let left = IMAGE;
+        Self { scope, dir, left }
     }
-    let mut scope = Scope::Directories {
-        directories,
-        entries: ENTRIES,
-        bytes: UNPACKED,
-    };
-    for layer in layers {
-        write(open(layer)?, dir, &mut scope)?;
+
+    /// Unpacks the next layer.
+    pub fn layer(&mut self, file: &Path, compression: Compression) -> Result<(), UnpackError> {
+        let open = || {
+            let file = fs_err::File::open(file).map_err(UnpackError::Archive)?;
+            Ok::<_, UnpackError>(decompressed(compression, file))
+        };
+        limited(open()?, &mut self.left, IMAGE, |bytes| judge_descriptions(bytes))?;
+        write(open()?, self.dir, &mut self.scope)
     }
-    Ok(())
 }
 
 /// The uncompressed bytes of a layer. Their number has to be limited before they are written.
@@ -126,6 +134,7 @@ fn decompressed<'a>(compression: Compression, bytes: impl Read + 'a) -> Box<dyn 
 }
 
 /// The entries of layers that are unpacked.
+#[derive(Debug)]
 enum Scope<'a> {
     /// All of them, which were judged before.
     Judged,
@@ -185,6 +194,9 @@ fn write(layer: impl Read, dir: &Path, scope: &mut Scope<'_>) -> Result<(), Unpa
             return Err(refused(&name, EntryFault::Special));
         }
         scope.count(entry.size())?;
+        if matches!(scope, Scope::Directories { .. }) && leads_away(&entry, &name)? {
+            return Err(refused(&name, EntryFault::LinkAway));
+        }
         let path = parents(dir, &name)?;
         if let Some((hides, _)) = hides {
             hide(dir, parent, &hides, &own).map_err(|source| UnpackError::Write { path, source })?;
@@ -194,6 +206,12 @@ fn write(layer: impl Read, dir: &Path, scope: &mut Scope<'_>) -> Result<(), Unpa
         write_entry(entry, dir, &name, path)?;
     }
     Ok(())
+}
+
+/// Whether an entry of an image is a link to a place that is not in it, as far as it can be seen here.
+fn leads_away(entry: &Entry<'_, impl Read>, name: &Path) -> Result<bool, UnpackError> {
+    let is_link = entry.header().entry_type() == EntryType::Symlink;
+    Ok(is_link && !stays_inside(name, &link_name(entry)?))
 }
 
 /// Writes one entry, whose parent directories exist.
@@ -217,7 +235,8 @@ fn write_entry(mut entry: Entry<'_, impl Read>, dir: &Path, name: &Path, path: P
             if from == path {
                 return Ok(());
             }
-            remove(&path).and_then(|()| fs_err::copy(&from, &path).map(drop))
+            // A copy would count for the limits of nothing.
+            remove(&path).and_then(|()| fs_err::hard_link(&from, &path))
         }
         _ => file(&mut entry, &path),
     };
@@ -316,8 +335,11 @@ fn hide(dir: &Path, parent: &Path, hidden: &Hidden<'_>, own: &BTreeSet<PathBuf>)
         Hidden::Contents => {
             for entry in fs_err::read_dir(dir.join(parent))? {
                 let name = entry?.file_name();
-                if !own.contains(&parent.join(&name)) {
-                    remove(&dir.join(parent).join(&name))?;
+                let path = parent.join(&name);
+                if !own.contains(&path) {
+                    remove(&dir.join(path))?;
+                } else if fs_err::symlink_metadata(dir.join(&path))?.is_dir() {
+                    hide(dir, &path, hidden, own)?;
                 }
             }
             Ok(())

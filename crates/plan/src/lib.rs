@@ -12,6 +12,8 @@
 //!                                document --> text
 //! ```
 //!
+//! Without an operator `start` does the planner's work: a new core goes through its first converge.
+//!
 //! The same forms show the difference of two revisions of a release, from helm's records: `revisions`.
 //!
 //! Begin with `document`, then `planner`.
@@ -25,6 +27,7 @@ mod moment;
 mod objects;
 pub mod planner;
 pub mod revisions;
+pub mod start;
 pub mod text;
 pub mod warnings;
 pub mod world;

@@ -9,7 +9,7 @@ use addon_core::failure::Failure;
 use addon_core::operator::edit::Edited;
 use addon_core::operator::effect::Job;
 use addon_core::operator::event::{Event, Finished, HookRan};
-use addon_core::operator::preview::{Preview, PreviewQuery, RunningQuery};
+use addon_core::operator::preview::{Passed, Preview, PreviewQuery, RunningQuery};
 use addon_core::operator::query::StatusQuery;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
@@ -31,7 +31,7 @@ use crate::world::{Files, NewFiles, World};
 const QUIET_WITHIN: Duration = Duration::from_secs(10);
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 /// The longest time for a plan. The command waits a little longer.
-const LONGEST: Duration = Duration::from_mins(4);
+pub(crate) const LONGEST: Duration = Duration::from_mins(4);
 /// The number of releases that are foreseen at the same time: each renders a chart.
 const AT_ONCE: usize = 2;
 
@@ -146,15 +146,16 @@ impl Planner {
         let gone: Vec<&String> = files.gone.iter().filter(|name| before.has_on(name)).collect();
         let holds_gone = preview.copy().would_hold(gone.iter().copied());
         let passed = preview.end();
+        let objected = objections.refusals.into_iter().map(|(owner, reason)| Refused {
+            name: owner.values_key(),
+            reason: format!("the check of its settings, which the webhook asks, refuses it: {reason}"),
+        });
         let mut plan = Plan {
-            unfinished: passed.unfinished,
             warnings: objections.warnings,
+            refused: files.refused.iter().cloned().chain(objected).collect(),
             ..Plan::default()
         };
-        let mut course = Course::default();
-        for step in &passed.steps {
-            course.note(step, &mut plan.hooks, &patches);
-        }
+        let mut course = noted(&passed, &patches, &mut plan);
         for release in gone {
             if holds_gone {
                 plan.held.push(Refused {
@@ -165,21 +166,13 @@ impl Planner {
                 course.at(release).is_removed = true;
             }
         }
-        let refused = passed.refused.into_iter().map(|(module, failure)| Refused {
-            name: module.to_string(),
-            reason: failure.to_string(),
-        });
-        let objected = objections.refusals.into_iter().map(|(owner, reason)| Refused {
-            name: owner.values_key(),
-            reason: format!("the check of its settings, which the webhook asks, refuses it: {reason}"),
-        });
-        plan.refused = files.refused.iter().cloned().chain(objected).chain(refused).collect();
         let after = Moment::of(passed.copy);
         let writer = Writer {
             world: &*world,
             files: &files,
             before: &before,
             after: &after,
+            is_start: false,
         };
         writer.write(&mut plan, course).await?;
         Ok((plan, passed.secrets))
@@ -202,35 +195,57 @@ impl Planner {
 async fn go(world: &dyn World, preview: &mut Preview) -> Result<Patches, NoPlan> {
     let mut patches = Patches::new();
     while let Some(job) = preview.go_on().map_err(NoPlan::Failed)? {
-        let finished = match job {
-            Job::RunHook(run, ticket) => {
-                let hook = run.hook.clone();
-                let ran = world.try_out(run).await.map(|tried| match tried {
-                    Some(tried) => {
-                        patches.insert(hook, tried.patches);
-                        tried.ran
-                    }
-                    None => HookRan::default(),
-                });
-                Finished::HookRan(ticket, ran)
-            }
-            job => world.ask(job).await,
-        };
+        let finished = outcome(world, job, &mut patches).await;
         preview.take(Event::JobFinished(finished));
     }
     Ok(patches)
 }
 
+/// The outcome of a job that a preview leaves to the asker. Notes the patches of a hook that is tried.
+pub(crate) async fn outcome(world: &dyn World, job: Job, patches: &mut Patches) -> Finished {
+    match job {
+        Job::RunHook(run, ticket) => {
+            let hook = run.hook.clone();
+            let ran = world.try_out(run).await.map(|tried| match tried {
+                Some(tried) => {
+                    patches.insert(hook, tried.patches);
+                    tried.ran
+                }
+                None => HookRan::default(),
+            });
+            Finished::HookRan(ticket, ran)
+        }
+        job => world.ask(job).await,
+    }
+}
+
+/// Notes the steps of a preview, and the modules that it refused.
+pub(crate) fn noted(passed: &Passed, patches: &Patches, plan: &mut Plan) -> Course {
+    plan.unfinished.clone_from(&passed.unfinished);
+    let mut course = Course::default();
+    for step in &passed.steps {
+        course.note(step, &mut plan.hooks, patches);
+    }
+    let refused = passed.refused.iter().map(|(module, failure)| Refused {
+        name: module.to_string(),
+        reason: failure.to_string(),
+    });
+    plan.refused.extend(refused);
+    course
+}
+
 /// Writes the document of a plan.
-struct Writer<'a> {
-    world: &'a dyn World,
-    files: &'a NewFiles,
-    before: &'a Moment,
-    after: &'a Moment,
+pub(crate) struct Writer<'a> {
+    pub(crate) world: &'a dyn World,
+    pub(crate) files: &'a NewFiles,
+    pub(crate) before: &'a Moment,
+    pub(crate) after: &'a Moment,
+    /// Whether no operator runs: then nothing is known of the values before.
+    pub(crate) is_start: bool,
 }
 
 impl Writer<'_> {
-    async fn write(&self, plan: &mut Plan, mut course: Course) -> Result<(), NoPlan> {
+    pub(crate) async fn write(&self, plan: &mut Plan, mut course: Course) -> Result<(), NoPlan> {
         let (before, after) = (self.before, self.after);
         for name in after.waiting(before) {
             course.at(&name);
@@ -238,7 +253,9 @@ impl Writer<'_> {
         for name in before.switched_off(after) {
             course.at(name).is_off = true;
         }
-        plan.global = after.changed_values(before, None);
+        if !self.is_start {
+            plan.global = after.changed_values(before, None);
+        }
         plan.refused.extend(after.refused(before));
         plan.held.extend(after.held(before));
         plan.left_out.clone_from(&self.files.left_out);
@@ -289,7 +306,7 @@ impl Writer<'_> {
         }
         // A module without a chart has hooks alone.
         if course.release.is_some() || (!course.hooks.is_empty() && plan.waits_for.is_empty()) {
-            if was.is_some_and(|report| report.enabled) {
+            if self.is_start || was.is_some_and(|report| report.enabled) {
                 plan.act = Act::Run;
             } else {
                 plan.act = Act::SwitchOn;
@@ -297,7 +314,9 @@ impl Writer<'_> {
             }
         }
         if let Some(release) = &course.release {
-            plan.values = self.after.changed_values(self.before, Some(&release.module));
+            if !self.is_start {
+                plan.values = self.after.changed_values(self.before, Some(&release.module));
+            }
             let foreseen = self.world.foresee(release).await.map_err(NoPlan::Failed)?;
             plan.release = Some(objects::release(foreseen));
         }

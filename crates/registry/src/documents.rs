@@ -183,7 +183,7 @@ impl fmt::Display for Platform {
 }
 
 impl Platform {
-    /// The platform of this program.
+    /// The platform of the pods on a machine such as this one.
     pub fn own() -> Self {
         let architecture = match std::env::consts::ARCH {
             "x86_64" => "amd64",
@@ -191,7 +191,7 @@ impl Platform {
             other => other,
         };
         Self {
-            os: std::env::consts::OS.to_owned(),
+            os: "linux".to_owned(),
             architecture: architecture.to_owned(),
             variant: None,
         }

@@ -92,7 +92,8 @@ pub struct Spools {
 }
 
 impl Spools {
-    fn start() -> io::Result<Self> {
+    /// The queues without a log, for a program that keeps none.
+    pub fn start() -> io::Result<Self> {
         let tell = |records: usize| {
             tracing::warn!(
                 records,

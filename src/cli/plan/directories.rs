@@ -3,8 +3,9 @@
 //! Must never leave unpacked files behind.
 
 use std::ffi::OsStr;
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
+use std::thread;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -13,11 +14,16 @@ use package::image::{self, ImageConfig, Unpacked};
 use package::pack;
 use package::transfer::Reach;
 use package::unpack::{self, Compression, Layer};
+use registry::documents::Platform;
 use settings::Environment;
 use tempfile::TempDir;
+use tokio::runtime::Builder;
+use tokio::signal::unix::{SignalKind, signal};
 
-use super::{NoPlan, STDIN, read_stdin};
+use super::{NoPlan, STDIN};
 
+/// The size limit of all packed directories, in bytes as standard input has them. The program in the pod holds them in memory.
+const MOST: usize = 128 << 20;
 /// The variables by which an operator finds its modules, the first of which counts.
 const MODULES: [&str; 2] = ["ADDON_OPERATOR_MODULES_DIR", "MODULES_DIR"];
 /// The same for global hooks.
@@ -56,10 +62,8 @@ impl Directories {
     /// The directories that the command outside of the pod has packed. Global hooks are the last of them.
     pub(super) fn on_stdin(has_global_hooks: bool, environment: &Environment) -> Result<Self, CommandError> {
         let folder = folder(environment)?;
-        let text = read_stdin().map_err(NoPlan::Stdin)?;
-        let packed: Vec<String> = serde_json::from_str(&text).map_err(NoPlan::Stream)?;
         let mut modules = Vec::new();
-        for (number, packed) in packed.iter().enumerate() {
+        for (number, packed) in packed_on_stdin()?.into_iter().enumerate() {
             let dir = folder.path().join(number.to_string());
             let layer = Layer {
                 compression: Compression::Gzip,
@@ -79,28 +83,25 @@ impl Directories {
 
     /// The directories of an image: these, or else those that the operator of the image would use.
     pub(super) fn of_image(
-        text: &str,
+        (text, platform): (&str, &Platform),
         modules: &[PathBuf],
         reach: &Reach,
         environment: &Environment,
     ) -> Result<Self, CommandError> {
         let folder = folder(environment)?;
         let wanted = |config: &ImageConfig| wanted(config, modules);
-        let unpacked = image::fetch(text, wanted, folder.path(), reach, environment)?;
+        let unpacked = image::fetch(text, platform, wanted, folder.path(), reach, environment)?;
         let Unpacked { digest, directories } = unpacked;
         // The tag may move before the image is used.
         drop(writeln!(io::stderr(), "The plan is for {digest}."));
-        let mut directories = directories;
-        let hooks = directories.pop().filter(|hooks| hooks.here.is_dir());
         if let Some(missing) = directories.iter().find(|dir| !dir.here.is_dir()) {
             let path = missing.path.clone();
             return Err(NoPlan::NotInImage { path }.into());
         }
-        let no_hooks = folder.path().join("none");
-        fs_err::create_dir(&no_hooks).map_err(NoPlan::Folder)?;
+        let mut modules: Vec<PathBuf> = directories.into_iter().map(|dir| dir.here).collect();
         Ok(Self {
-            modules: directories.into_iter().map(|dir| dir.here).collect(),
-            global_hooks: Some(hooks.map_or(no_hooks, |hooks| hooks.here)),
+            global_hooks: modules.pop(),
+            modules,
             _folder: Some(folder),
         })
     }
@@ -109,8 +110,19 @@ impl Directories {
     pub(super) fn packed(&self) -> Result<String, CommandError> {
         let directories = self.modules.iter().chain(&self.global_hooks);
         let packed: Result<Vec<String>, NoPlan> = directories.map(|dir| packed(dir)).collect();
-        Ok(serde_json::to_string(&packed?).expect("texts are JSON"))
+        let packed = serde_json::to_string(&packed?).expect("texts are JSON");
+        if packed.len() > MOST {
+            return Err(NoPlan::Large.into());
+        }
+        Ok(packed)
     }
+}
+
+fn packed_on_stdin() -> Result<Vec<String>, NoPlan> {
+    let mut text = String::new();
+    let mut limited = io::stdin().take(MOST as u64);
+    limited.read_to_string(&mut text).map_err(NoPlan::Stdin)?;
+    serde_json::from_str(&text).map_err(NoPlan::Stream)
 }
 
 /// The modules directories of an image, and its global hooks at the end.
@@ -145,7 +157,35 @@ fn folder(environment: &Environment) -> Result<TempDir, NoPlan> {
     // By this prefix the next start of the operator removes the folder of a killed process.
     let prefix = format!("run-{}-plan-", std::process::id());
     let folder = tempfile::Builder::new().prefix(&prefix).tempdir_in(parent);
-    folder.map_err(NoPlan::Folder)
+    let folder = folder.map_err(NoPlan::Folder)?;
+    let path = folder.path().to_owned();
+    thread::spawn(move || sweep(&path));
+    Ok(folder)
+}
+
+/// Ends the process on a signal once it has removed the folder. Without the folder the signal is heeded by nobody, as by a pager.
+#[expect(clippy::exit, reason = "the command is at any place, and has nothing else to end")]
+fn sweep(folder: &Path) {
+    let Ok(runtime) = Builder::new_current_thread().enable_all().build() else {
+        return;
+    };
+    runtime.block_on(async {
+        let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
+        let [Ok(mut interrupt), Ok(mut terminate), Ok(mut hangup)] = kinds.map(signal) else {
+            return;
+        };
+        loop {
+            let number = tokio::select! {
+                _ = interrupt.recv() => 2,
+                _ = terminate.recv() => 15,
+                _ = hangup.recv() => 1,
+            };
+            if folder.exists() {
+                drop(fs_err::remove_dir_all(folder));
+                std::process::exit(128 + number);
+            }
+        }
+    });
 }
 
 /// Whether a path stands for standard input.

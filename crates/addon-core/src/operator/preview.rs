@@ -53,6 +53,7 @@ impl Query for PreviewQuery {
             secrets: Arc::default(),
             refused: Vec::new(),
             known: survey.of.bindings.iter().map(|(hook, _)| hook.clone()).collect(),
+            begins_watches: false,
         }
     }
 }
@@ -85,6 +86,8 @@ pub struct Preview {
     refused: Vec<(ModuleName, Failure)>,
     /// The hooks that the operator has.
     known: BTreeSet<HookId>,
+    /// Whether watches begin in earnest: an operator that has not started has no snapshots.
+    begins_watches: bool,
 }
 
 /// The end of a preview.
@@ -140,6 +143,21 @@ pub struct Release {
 }
 
 impl Preview {
+    /// The preview of the start of an operator that has seen no event yet. Its watches begin in earnest: they are given to the asker.
+    pub fn of_start(operator: Operator, now: Now) -> Self {
+        Self {
+            now,
+            copy: Box::new(operator),
+            open: VecDeque::new(),
+            jobs: 0,
+            steps: Vec::new(),
+            secrets: Arc::default(),
+            refused: Vec::new(),
+            known: BTreeSet::new(),
+            begins_watches: true,
+        }
+    }
+
     /// The copy, in the state to which the events so far have brought it.
     pub fn copy(&self) -> &Operator {
         &self.copy
@@ -271,6 +289,7 @@ impl Preview {
                 };
                 self.synced(release, ticket)
             }
+            Job::StartMonitors { .. } if self.begins_watches => return Err(Box::new(job)),
             other => return by_rote(other),
         })
     }

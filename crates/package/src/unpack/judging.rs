@@ -2,7 +2,7 @@
 
 use std::io::{self, Read};
 
-use tar::{Archive, EntryType};
+use tar::{Archive, Entry, EntryType, PaxExtensions};
 
 use super::{EntryFault, UnpackError};
 use crate::ENTRIES;
@@ -42,9 +42,7 @@ pub(super) fn judge_layer(bytes: &mut dyn Read, entries: &mut usize) -> Result<(
         };
         match kind {
             kind if is_description(kind) => {
-                if header.entry_size().map_err(UnpackError::Archive)? > DESCRIPTION {
-                    return Err(refused(EntryFault::Description));
-                }
+                judge_description(entry)?;
                 continue;
             }
             EntryType::Regular | EntryType::Continuous => {
@@ -68,11 +66,29 @@ pub(super) fn judge_descriptions(bytes: &mut dyn Read) -> Result<(), UnpackError
     let mut archive = Archive::new(bytes);
     for entry in archive.entries().map_err(UnpackError::Archive)?.raw(true) {
         let entry = entry.map_err(UnpackError::Archive)?;
-        let size = entry.header().entry_size().map_err(UnpackError::Archive)?;
-        if is_description(entry.header().entry_type()) && size > DESCRIPTION {
-            let name = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
-            let fault = EntryFault::Description;
-            return Err(UnpackError::Entry { name, fault });
+        if is_description(entry.header().entry_type()) {
+            judge_description(entry)?;
+        }
+    }
+    Ok(())
+}
+
+/// Refuses a description that is too long, or that gives the next entry a size. The reader that writes heeds that size, and the one that
+/// judges does not, so that each would see other entries.
+fn judge_description(mut entry: Entry<'_, impl Read>) -> Result<(), UnpackError> {
+    let name = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
+    let refused = |fault| UnpackError::Entry { name, fault };
+    if entry.header().entry_size().map_err(UnpackError::Archive)? > DESCRIPTION {
+        return Err(refused(EntryFault::Description));
+    }
+    if entry.header().entry_type() != EntryType::XHeader {
+        return Ok(());
+    }
+    let mut text = Vec::new();
+    entry.read_to_end(&mut text).map_err(UnpackError::Archive)?;
+    for extension in PaxExtensions::new(&text) {
+        if extension.map_err(UnpackError::Archive)?.key_bytes() == b"size" {
+            return Err(refused(EntryFault::Size));
         }
     }
     Ok(())

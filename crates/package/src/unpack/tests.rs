@@ -347,17 +347,16 @@ proptest! {
 /// The tree that these directories of an image give, or the error.
 fn unpacked_of(layers: &[Vec<u8>], directories: &[&str]) -> Result<Vec<String>, String> {
     let outer = tempfile::tempdir().unwrap();
-    let files = layers.iter().enumerate().map(|(number, layer)| {
-        let path = outer.path().join(number.to_string());
-        fs_err::write(&path, layer).unwrap();
-        let compression = Compression::None;
-        LayerFile { compression, path }
-    });
-    let (files, directories): (Vec<_>, Vec<_>) = (files.collect(), directories.iter().map(PathBuf::from).collect());
-    let dir = outer.path().join("root");
+    let (dir, file) = (outer.path().join("root"), outer.path().join("layer"));
     fs_err::create_dir(&dir).unwrap();
-    let outcome = unpack_directories(&files, &directories, &dir);
-    outcome.map(|()| tree(&dir)).map_err(|error| error.to_string())
+    let directories: Vec<PathBuf> = directories.iter().map(PathBuf::from).collect();
+    let mut part = ImagePart::new(&directories, &dir);
+    for layer in layers {
+        fs_err::write(&file, layer).unwrap();
+        part.layer(&file, Compression::None)
+            .map_err(|error| error.to_string())?;
+    }
+    Ok(tree(&dir))
 }
 
 #[test]
@@ -386,7 +385,10 @@ fn of_an_image_only_the_wanted_directories_are_written() {
     let error = unpacked_of(&layers, &["dev"]).unwrap_err();
     assert_eq!(error, "the entry 'dev/null' is neither a file, a directory nor a link");
     let error = unpacked_of(&layers, &["etc"]).unwrap_err();
-    assert!(error.contains("a link to a place outside"), "{error}");
+    assert!(
+        error.contains("outside of the directories that are unpacked"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -397,4 +399,36 @@ fn wanted_directories_of_an_image_are_limited() {
     let error = unpacked_of(&layers, &["m"]).unwrap_err();
     assert_eq!(error, format!("there are more than {ENTRIES} entries"));
     assert_eq!(unpacked_of(&layers, &["other"]).unwrap(), [""; 0]);
+}
+
+#[test]
+fn a_size_in_a_description_is_refused_because_readers_differ_on_it() {
+    let mut builder = Builder::new(Vec::new());
+    builder.append_pax_extensions([("size", b"0".as_slice())]).unwrap();
+    let mut header = Header::new_ustar();
+    header.set_path("Chart.yaml").unwrap();
+    header.set_size(512);
+    header.set_cksum();
+    builder.append(&header, [7; 512].as_slice()).unwrap();
+    let layer = builder.into_inner().unwrap();
+    let wanted = "described with a size of its own";
+    let package = Layer {
+        compression: Compression::None,
+        bytes: layer.clone().into(),
+    };
+    let error = unpacked(&[package]).unwrap_err();
+    assert!(error.contains(wanted), "{error}");
+    let error = unpacked_of(&[layer], &["m"]).unwrap_err();
+    assert!(error.contains(wanted), "{error}");
+}
+
+#[test]
+fn an_opaque_directory_hides_lower_files_at_every_depth() {
+    let lower = [Item::File("m/a/old", 0o644, b""), Item::File("m/b", 0o644, b"")];
+    let upper = [
+        Item::File("m/a/new", 0o644, b""),
+        Item::File("m/.wh..wh..opq", 0o644, b""),
+    ];
+    let layers = [plain(&lower), plain(&upper)];
+    assert_eq!(unpacked(&layers).unwrap(), ["m/a/new: "]);
 }
