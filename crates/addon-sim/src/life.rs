@@ -7,6 +7,7 @@ use addon_core::operator::Operator;
 use addon_core::operator::effect::{Effect, Job, JobId};
 use addon_core::operator::event::{Drift, Event, Finished};
 use addon_core::operator::policy::{Edits, Leadership, Mode, OnTrial, Policy};
+use addon_core::operator::preview::{Preview, PreviewQuery};
 use addon_core::operator::query::{
     ModuleReport, ModulesQuery, MonitorsQuery, PatchesQuery, QueueReport, QueuesQuery, Secrets, SourcesQuery, Status,
     StatusQuery, ValuesQuery, Waiting,
@@ -217,6 +218,11 @@ impl Life {
     pub fn timeout(&self) -> Option<(u64, Waiting)> {
         let (tick, waiting) = self.operator.poll_timeout()?;
         Some((self.born + tick.as_micros(), waiting))
+    }
+
+    /// A copy of the operator, for a preview.
+    pub fn preview(&self) -> Preview {
+        self.operator.answer(&PreviewQuery)
     }
 
     /// Asks for all answers.

@@ -3,6 +3,7 @@
 mod effects;
 mod events;
 mod followers;
+mod foretold;
 mod healing;
 mod lives;
 mod lookout;
@@ -123,6 +124,7 @@ struct Run<'a> {
     idle_timers: u32,
     followers: followers::Followers,
     log: Option<Vec<Entry>>,
+    deeds: Option<foretold::Deeds>,
 }
 
 /// More steps than a case needs to come to rest.
@@ -175,6 +177,7 @@ impl<'a> Run<'a> {
             idle_timers: 0,
             followers: followers::Followers::default(),
             log: record.then(Vec::new),
+            deeds: None,
         };
         run.begin_life();
         run

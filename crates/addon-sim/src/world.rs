@@ -5,7 +5,7 @@
 mod cluster;
 mod edits;
 mod hooks;
-mod jobs;
+pub mod jobs;
 mod releases;
 mod sections;
 mod sources;

@@ -30,6 +30,7 @@ impl Run<'_> {
 
     fn start(&mut self, job: Job) {
         let id = job.id();
+        self.note_deed(&job);
         let mut millis = self.world.duration(&job, self.life.number);
         let mut late = false;
         let most = match &job {

@@ -30,6 +30,7 @@ impl Run<'_> {
         self.check_rest()?;
         let mut dice = self.world.dice("end");
         self.confirm_all()?;
+        self.plan_an_edit()?;
         if dice.chance(50) {
             return Ok(());
         }
@@ -106,7 +107,7 @@ impl Run<'_> {
     }
 
     /// Runs until nothing is left to do, then through a round of all schedules, and again.
-    fn come_to_rest(&mut self) -> Result<(), Violation> {
+    pub(super) fn come_to_rest(&mut self) -> Result<(), Violation> {
         let most = self.steps + MOST_STEPS;
         self.be_quiet(most)?;
         self.confirm_loss(most)?;
@@ -145,7 +146,7 @@ impl Run<'_> {
         self.life.running.is_empty() && self.future.is_empty() && !waits && self.life.stopping.is_none()
     }
 
-    fn check_rest(&self) -> Result<(), Violation> {
+    pub(super) fn check_rest(&self) -> Result<(), Violation> {
         let world = self.world.with_setup(self.life.told.with_sources(&self.world.setup));
         let end = model::end(&world.setup, &self.life.told.config);
         check_end(&end, &world, &self.life, &self.seen)?;
