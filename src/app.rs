@@ -152,6 +152,7 @@ async fn build(
         hands,
         judged,
         inventory,
+        gaps: _,
     } = assembled;
     let notices = notices(settings, &tools.ground.cluster, &outside, parts);
     let desk = offer(settings, environment, &tools, &hands.editions, &outside, parts);

@@ -33,6 +33,8 @@ pub(super) struct Assembled {
     pub(super) hands: Hands,
     pub(super) judged: mpsc::UnboundedReceiver<::sources::Judged>,
     pub(super) inventory: Inventory,
+    /// The problems of the disk that do not forbid a start, in words.
+    pub(super) gaps: Vec<String>,
 }
 
 /// Reads the disk, and connects to the cluster. Changes nothing there.
@@ -82,6 +84,7 @@ pub(super) async fn assemble(
         hands,
         judged,
         inventory: found.inventory,
+        gaps: found.gaps,
     })
 }
 

@@ -24,6 +24,8 @@ pub(super) struct Read {
     pub(super) directories: Option<Directories>,
     pub(super) inventory: Inventory,
     pub(super) catalogue: Catalogue,
+    /// The problems that do not forbid a start, in words.
+    pub(super) gaps: Vec<String>,
     /// Which drift is reverted, for the modules with a setting of their own.
     pub(super) restoring: BTreeMap<String, Restoring>,
 }
@@ -50,6 +52,8 @@ pub(super) async fn read(settings: &Settings) -> Result<Read, StartError> {
             mode: super::start::mode(settings),
         });
     }
+    let told = |problem: &Problem| format!("{}: {}", problem.path.display(), Chain(&problem.fault));
+    let gaps = found.problems.iter().map(told).collect();
     for problem in &found.problems {
         tell(problem);
     }
@@ -61,6 +65,7 @@ pub(super) async fn read(settings: &Settings) -> Result<Read, StartError> {
     let restoring = found.modules.iter().filter_map(restoring_of).collect();
     Ok(Read {
         directories,
+        gaps,
         inventory: inventory(found),
         catalogue,
         restoring,

@@ -1,8 +1,11 @@
 //! The rehearsal of a start: the plan of an operator that does not run yet.
 //!
-//! It reads the disk and the cluster as a start does. Must never take part in an election, open a port, or change anything.
+//! It reads the disk and the cluster as a start does. Must never take part in an election, open a port, or change anything; nor leave
+//! files or processes behind.
 
+use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use addon_core::operator::Operator;
 use addon_core::operator::edit::Edited;
@@ -23,28 +26,48 @@ use tokio_util::sync::CancellationToken;
 
 use super::assembly::{Assembled, assemble};
 use super::shared::Outside;
+use super::signals::Signals;
 use super::start::{self, StartError};
 use super::{planning, seed};
+
+/// How long the end waits for tasks and programs that still run.
+const BURIAL: Duration = Duration::from_secs(1);
 
 /// Why a start cannot be rehearsed.
 #[derive(Debug, Error)]
 pub(crate) enum NoRehearsal {
     #[error(transparent)]
     Start(#[from] StartError),
-    #[error(transparent)]
-    Plan(#[from] NoPlan),
+    /// The text has no secrets.
+    #[error("{text}")]
+    Plan { text: String, hints: Vec<String> },
+    #[error("{0} has ended it")]
+    Ended(&'static str),
     #[error("cannot write to standard error")]
-    Spools(#[source] std::io::Error),
+    Spools(#[source] io::Error),
     #[error("cannot make a folder for files of the plan")]
-    Folder(#[source] std::io::Error),
+    Folder(#[source] io::Error),
 }
 
 impl NoRehearsal {
+    fn of(error: &NoPlan, secrets: &Secrets) -> Self {
+        let hints = match error {
+            NoPlan::Failed(failure) => &failure.hints[..],
+            _ => &[],
+        };
+        let masked = |text: &str| secrets.masked(text).into_owned();
+        Self::Plan {
+            text: masked(&error.to_string()),
+            hints: hints.iter().map(|hint| masked(hint)).collect(),
+        }
+    }
+
     /// Remedies.
-    pub(crate) fn hints(&self) -> Vec<&'static str> {
+    pub(crate) fn hints(&self) -> Vec<String> {
         match self {
-            Self::Start(error) => error.hints(),
-            Self::Plan(_) | Self::Spools(_) | Self::Folder(_) => Vec::new(),
+            Self::Start(error) => error.hints().into_iter().map(ToOwned::to_owned).collect(),
+            Self::Plan { hints, .. } => hints.clone(),
+            Self::Ended(_) | Self::Spools(_) | Self::Folder(_) => Vec::new(),
         }
     }
 }
@@ -61,10 +84,19 @@ pub(crate) fn plan(
         tmp_dir: folder.path().to_owned(),
         ..settings.clone()
     };
+    let signals = Signals::listen().map_err(StartError::Signals)?;
     let runtime = threads::runtime().map_err(StartError::from)?;
+    let secrets = Secrets::default();
     let spawner = Spawner::new().map_err(NoThreads::Spawner).map_err(StartError::from)?;
-    let planned = runtime.block_on(rehearse(&settings, environment, edited, spawner));
-    runtime.shutdown_background();
+    let spawner = spawner.hiding(secrets.clone());
+    let planned = runtime.block_on(async {
+        tokio::select! {
+            planned = rehearse(&settings, environment, edited, &spawner, secrets) => planned,
+            name = signals.first() => Err(NoRehearsal::Ended(name)),
+        }
+    });
+    runtime.shutdown_timeout(BURIAL);
+    spawner.end_all_runs(BURIAL);
     planned
 }
 
@@ -72,32 +104,37 @@ async fn rehearse(
     settings: &Settings,
     environment: &Environment,
     edited: Option<Edited>,
-    spawner: Spawner,
+    spawner: &Spawner,
+    secrets: Secrets,
 ) -> Result<String, NoRehearsal> {
-    let (secrets, spools) = (Secrets::default(), Spools::start().map_err(NoRehearsal::Spools)?);
+    let spools = Spools::start().map_err(NoRehearsal::Spools)?;
     let mut parts = Parts::new(CancellationToken::new());
     let (doors, mailbox) = mailbox(parts.shutdown().clone());
     let meters = Arc::new(start::meters(settings, &secrets, &spools));
     let (trouble, told) = watch::channel(None);
     let outside = Outside::new(settings, &doors, &meters, told, (&secrets, &spools));
-    let spawner = spawner.hiding(secrets.clone());
-    let assembled = assemble(settings, environment, &outside, trouble, spawner, &mut parts).await?;
-    let Assembled { tools, inventory, .. } = assembled;
+    let assembled = assemble(settings, environment, &outside, trouble, spawner.clone(), &mut parts).await?;
+    let Assembled {
+        tools, inventory, gaps, ..
+    } = assembled;
     let policy = Policy {
         leadership: Leadership::Alone,
         ..start::policy(settings, environment)
     };
     let start = Start {
         operator: Operator::new(seed(), policy),
-        now: Clock::start().now(),
+        clock: Clock::start(),
         mailbox,
         inventory,
         edited,
+        secrets: secrets.clone(),
     };
     let world = planning::world(tools, parts.stopping());
-    let (plan, known) = start.plan(&world).await?;
-    secrets.learn(known);
+    let planned = start.plan(&world).await;
     parts.stop().await;
-    let text = serde_json::to_string(&plan).expect("a plan is plain data");
-    Ok(secrets.masked(&text).into_owned())
+    let mut plan = planned.map_err(|error| NoRehearsal::of(&error, &secrets))?;
+    plan.warnings.extend(settings.remarks.iter().cloned().chain(gaps));
+    let mut document = serde_json::to_value(&plan).expect("a plan is plain data");
+    secrets.mask(&mut document);
+    Ok(document.to_string())
 }

@@ -49,6 +49,11 @@ impl Signals {
         !self.0.borrow().is_empty()
     }
 
+    /// Waits for the first signal, and returns its name.
+    pub(super) async fn first(&self) -> &'static str {
+        self.nth(0).await.0
+    }
+
     /// Waits for the second signal and returns its number. The first one cancels `shutdown`.
     pub(super) async fn second(&self, shutdown: &CancellationToken) -> u8 {
         let (name, _) = self.nth(0).await;

@@ -111,6 +111,8 @@ enum NoPlan {
     Folder(#[source] io::Error),
     #[error("cannot understand the operator's answer")]
     Answer(#[source] serde_json::Error),
+    #[error("--pod and --debug-unix-socket name an operator, and --start plans without one")]
+    Elsewhere,
     #[error("-f and --modules-dir go together with --start alone")]
     Both,
     #[error("--global-hooks-dir needs --modules-dir or --start")]
@@ -138,7 +140,7 @@ impl Hinted for NoPlan {
             Self::NotInImage { .. } => {
                 "--in-image names the directories with modules, as the settings of the operator's Deployment do"
             }
-            Self::Rehearsal(error) => return error.hints().into_iter().map(ToOwned::to_owned).collect(),
+            Self::Rehearsal(error) => return error.hints(),
             Self::Ended { .. } => {
                 "code 137 says that it was killed, as for its memory: `kubectl describe pod` tells the last state of the container"
             }
@@ -178,7 +180,14 @@ impl Plan {
     }
 
     /// Plans the start of an operator, here and without one.
-    fn rehearse(&self, caller: &Caller<'_>) -> Result<u8, CommandError> {
+    fn rehearse(&mut self, caller: &Caller<'_>) -> Result<u8, CommandError> {
+        let reach = std::mem::take(&mut self.way).reach();
+        if reach != Reach::default() {
+            return Err(NoPlan::WayWithoutImage.into());
+        }
+        if self.target.pod.is_some() || self.target.debug_unix_socket.is_some() {
+            return Err(NoPlan::Elsewhere.into());
+        }
         let Change {
             filename, modules_dir, ..
         } = &self.change;

@@ -82,9 +82,9 @@ fn reply(plan: Result<(Plan, Arc<Known>), NoPlan>, secrets: &Secrets) -> Reply {
             of_change.learn(known);
             document(Format::Json, &plan).masked(&of_change).masked(secrets)
         }
-        Err(error @ (NoPlan::Unanswered(_) | NoPlan::Starting | NoPlan::Busy | NoPlan::Late(_))) => {
-            text(StatusCode::SERVICE_UNAVAILABLE, format!("{error}\n"))
-        }
+        Err(
+            error @ (NoPlan::Unanswered(_) | NoPlan::Starting | NoPlan::NotBegun(_) | NoPlan::Busy | NoPlan::Late(_)),
+        ) => text(StatusCode::SERVICE_UNAVAILABLE, format!("{error}\n")),
         Err(error @ NoPlan::Unread(_)) => text(StatusCode::BAD_REQUEST, format!("{error}\n")).masked(secrets),
         Err(error @ NoPlan::Failed(_)) => text(StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")).masked(secrets),
     }

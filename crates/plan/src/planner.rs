@@ -88,6 +88,9 @@ pub enum NoPlan {
     /// The plan was not made in time.
     #[error("the plan is not made within {} s", .0.as_secs())]
     Late(Duration),
+    /// The first converge of a start does not begin.
+    #[error("the first converge does not begin: {}", .0.join("; "))]
+    NotBegun(Vec<String>),
     /// The operator has not finished its first converge.
     #[error("the operator is still starting: a plan can be made after its first converge")]
     Starting,
@@ -258,7 +261,7 @@ impl Writer<'_> {
         }
         plan.refused.extend(after.refused(before));
         plan.held.extend(after.held(before));
-        plan.left_out.clone_from(&self.files.left_out);
+        plan.left_out.extend(self.files.left_out.iter().cloned());
         let gone = &self.files.gone;
         plan.left_out.extend(after.in_need_of(gone));
         let gone: Vec<&str> = gone

@@ -181,7 +181,9 @@ fn sweep(folder: &Path) {
                 _ = hangup.recv() => 1,
             };
             if folder.exists() {
-                drop(fs_err::remove_dir_all(folder));
+                // Under another name the command writes no more into it.
+                let aside = folder.with_extension("ended");
+                drop(fs_err::rename(folder, &aside).and_then(|()| fs_err::remove_dir_all(&aside)));
                 std::process::exit(128 + number);
             }
         }

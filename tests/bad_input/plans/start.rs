@@ -17,6 +17,13 @@ number=$(jq '.[0].snapshots.seen | length' "$BINDING_CONTEXT_PATH")
 echo '{"op": "add", "path": "/counts/size", "value": "'"$number"'"}' >"$VALUES_JSON_PATCH_PATH"
 "#;
 
+/// A hook of a module without a chart.
+const BARE: &str = "#!/bin/sh\nif [ \"$1\" = --config ]; then echo 'configVersion: v1\nafterDeleteHelm: 1'; fi\n";
+/// A hook that watches a kind that its module would bring.
+const OF_ITS_OWN_KIND: &str = "#!/bin/sh\nif [ \"$1\" = --config ]; then echo '{configVersion: v1, kubernetes: [{apiVersion: rehearsed.example/v1, kind: Unheard}]}'; fi\n";
+/// A cluster in which nobody listens.
+const NOWHERE: &str = "{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c, user: u}}], clusters: [{name: c, cluster: {server: 'http://127.0.0.1:1'}}], users: [{name: u, user: {}}]}";
+
 impl Stage {
     /// The output of a command with the variables of an operator, and with its exit code.
     fn typed(&self, arguments: &str) -> (Option<i32>, String) {
@@ -41,7 +48,10 @@ fn a_plan_of_a_start_needs_no_operator_and_comes_true() {
         "modules/030-counts/templates/a.yaml",
         "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: 'counts-{{ .Values.counts.size }}'}\n",
     );
-    stage.configure(&json!({"countsEnabled": "true"}));
+    stage.write("modules/040-bare/hooks/hook.sh", BARE);
+    stage.add_module("050-kind");
+    stage.write("modules/050-kind/hooks/hook.sh", OF_ITS_OWN_KIND);
+    stage.configure(&json!({"countsEnabled": "true", "bareEnabled": "true"}));
     for name in ["one", "two"] {
         stage.kubectl(&format!("create configmap {name}"));
         stage.kubectl(&format!("label configmap {name} seen=by-hook"));
@@ -62,10 +72,20 @@ fn a_plan_of_a_start_needs_no_operator_and_comes_true() {
     assert_eq!(code, Some(2), "{said}");
 
     // An edit takes the place of the ConfigMap.
-    stage.write("edit.yaml", "{goodEnabled: 'false', countsEnabled: 'true'}");
+    let edit = "{goodEnabled: 'false', countsEnabled: 'true', kindEnabled: 'true', \
+                moduleSources: 'far: {repository: r.invalid/far, version: 1.0.0}'}";
+    stage.write("edit.yaml", edit);
     let (_, said) = stage.typed("plan --start -f edit.yaml");
     assert!(!said.contains("good is"), "{said}");
-    assert_says(&said, &["counts is switched on", "victim is switched on"]);
+    let expected = [
+        "counts is switched on",
+        "victim is switched on",
+        "kind is switched on",
+        "+ ConfigMap kind",
+        "hook 'hooks/hook.sh' sees no objects, because its watches cannot begin",
+        "module 'far' comes from a registry",
+    ];
+    assert_says(&said, &expected);
     assert_eq!(stage.objects(), objects);
     assert_eq!(stage.kubectl("get leases,secrets --output=name"), "");
     let runs = fs_err::read_to_string(stage.path("modules/030-counts/hooks/runs")).unwrap();
@@ -94,8 +114,20 @@ fn a_start_that_cannot_be_planned_says_why() {
         &said,
         &["the start cannot be planned", "nowhere", "is its volume mounted?"],
     );
+    let (_, said) = stage.typed("plan --start --pod x");
+    assert_says(&said, &["--pod and --debug-unix-socket name an operator"]);
+    let (_, said) = stage.typed("plan --start --plain-http x");
+    assert_says(&said, &["need --image"]);
     stage.set("KUBECONFIG", "/no/such/file");
     let (code, said) = stage.typed("plan --start");
     assert_eq!(code, Some(1), "{said}");
     assert_says(&said, &["the start cannot be planned", "neither a kubeconfig nor"]);
+    stage.write("nowhere.yaml", NOWHERE);
+    stage.set("KUBECONFIG", stage.path("nowhere.yaml"));
+    let (code, said) = stage.typed("plan --start");
+    assert_eq!(code, Some(1), "{said}");
+    assert_says(
+        &said,
+        &["the start cannot be planned", "the first converge does not begin"],
+    );
 }

@@ -10,7 +10,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use clock::Now;
+use clock::{Now, Tick};
 use masking::secret::known::Known;
 use names::{HookId, ModuleName, Owner};
 use serde_json::{Value, json};
@@ -204,6 +204,21 @@ impl Preview {
             },
         };
         self.take(Event::ConfigChanged(read));
+    }
+
+    /// The time at which the copy wants to be woken.
+    pub fn due(&self) -> Option<Tick> {
+        self.copy.poll_timeout().map(|(due, _)| due)
+    }
+
+    /// The secrets that came into the values so far.
+    pub fn secrets(&self) -> &Arc<Known> {
+        &self.secrets
+    }
+
+    /// Lets time pass. Without it the preview happens at one moment.
+    pub fn pass(&mut self, now: Now) {
+        self.now = now;
     }
 
     /// Lets an event happen: a new one, or the outcome of the job that `go_on` returned.

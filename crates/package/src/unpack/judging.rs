@@ -66,8 +66,15 @@ pub(super) fn judge_descriptions(bytes: &mut dyn Read) -> Result<(), UnpackError
     let mut archive = Archive::new(bytes);
     for entry in archive.entries().map_err(UnpackError::Archive)?.raw(true) {
         let entry = entry.map_err(UnpackError::Archive)?;
-        if is_description(entry.header().entry_type()) {
-            judge_description(entry)?;
+        match entry.header().entry_type() {
+            kind if is_description(kind) => judge_description(entry)?,
+            // The reader that writes skips blocks behind such a header, and this one does not.
+            EntryType::GNUSparse => {
+                let name = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
+                let fault = EntryFault::Special;
+                return Err(UnpackError::Entry { name, fault });
+            }
+            _ => {}
         }
     }
     Ok(())
@@ -86,10 +93,10 @@ fn judge_description(mut entry: Entry<'_, impl Read>) -> Result<(), UnpackError>
     }
     let mut text = Vec::new();
     entry.read_to_end(&mut text).map_err(UnpackError::Archive)?;
-    for extension in PaxExtensions::new(&text) {
-        if extension.map_err(UnpackError::Archive)?.key_bytes() == b"size" {
-            return Err(refused(EntryFault::Size));
-        }
+    // A value with a line break ends the reading, also that of the reader that writes.
+    let mut known = PaxExtensions::new(&text).map_while(Result::ok);
+    if known.any(|extension| extension.key_bytes() == b"size") {
+        return Err(refused(EntryFault::Size));
     }
     Ok(())
 }
