@@ -341,7 +341,11 @@ fn by_rote(job: Job) -> Result<Finished, Box<Job>> {
             };
             Finished::ConfigSaved(ticket, Ok(saved))
         }
-        Job::EnsureConversions(_, ticket) => Finished::ConversionsEnsured(ticket, Ok(BTreeMap::new())),
+        // A module without an outcome would be asked for again.
+        Job::EnsureConversions(of, ticket) => {
+            let done = of.into_iter().map(|one| (one.module, Ok(())));
+            Finished::ConversionsEnsured(ticket, Ok(done.collect()))
+        }
         Job::LoadState(_)
         | Job::ReadDirectories(_)
         | Job::ListReleases(_)
