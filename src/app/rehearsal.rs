@@ -62,7 +62,6 @@ impl NoRehearsal {
         }
     }
 
-    /// Remedies.
     pub(crate) fn hints(&self) -> Vec<String> {
         match self {
             Self::Start(error) => error.hints().into_iter().map(ToOwned::to_owned).collect(),

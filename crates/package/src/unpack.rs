@@ -110,7 +110,7 @@ impl<'a> ImagePart<'a> {
         Self { scope, dir, left }
     }
 
-    /// Unpacks the next layer.
+    /// Unpacks the next layer over those before it, of which the lowest comes first.
     pub fn layer(&mut self, file: &Path, compression: Compression) -> Result<(), UnpackError> {
         let open = || {
             let file = fs_err::File::open(file).map_err(UnpackError::Archive)?;

@@ -33,18 +33,17 @@ const GLOBAL_HOOKS: [&str; 3] = [
     "SHELL_OPERATOR_HOOKS_DIR",
 ];
 
-/// Directories on this machine.
+/// Directories on this machine for one plan, and the folder of those that were unpacked for it.
 #[derive(Debug)]
 pub(super) struct Directories {
     pub(super) modules: Vec<PathBuf>,
     /// None if those in use stay.
     pub(super) global_hooks: Option<PathBuf>,
-    /// Has files that were unpacked for the plan.
     _folder: Option<TempDir>,
 }
 
 impl Directories {
-    /// Directories that people named.
+    /// The whole paths of directories that people named by flags.
     pub(super) fn here(modules: &[PathBuf], global_hooks: Option<&Path>) -> Result<Self, CommandError> {
         let whole = |dir: &Path| {
             fs_err::canonicalize(dir).map_err(|source| CommandError::Read {

@@ -1,4 +1,6 @@
 //! Judges the entries of layers before one is written.
+//!
+//! Must never let an entry pass that the writing reader would see otherwise.
 
 use std::io::{self, Read};
 
@@ -68,7 +70,7 @@ pub(super) fn judge_descriptions(bytes: &mut dyn Read) -> Result<(), UnpackError
         let entry = entry.map_err(UnpackError::Archive)?;
         match entry.header().entry_type() {
             kind if is_description(kind) => judge_description(entry)?,
-            // The reader that writes skips blocks behind such a header, and this one does not.
+            // Behind this header the writing reader skips blocks, and the judging reader does not.
             EntryType::GNUSparse => {
                 let name = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
                 let fault = EntryFault::Special;
