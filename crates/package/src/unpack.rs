@@ -157,6 +157,14 @@ impl Scope<'_> {
             .any(|directory| name.starts_with(directory) || directory.starts_with(name))
     }
 
+    /// The fault of a link that leads out of what is unpacked.
+    fn link_out(&self) -> EntryFault {
+        match self {
+            Self::Judged => EntryFault::LinkOut,
+            Self::Directories { .. } => EntryFault::LinkAway,
+        }
+    }
+
     fn count(&mut self, size: u64) -> Result<(), UnpackError> {
         if let Self::Directories { entries, bytes, .. } = self {
             *entries = entries.checked_sub(1).ok_or(UnpackError::Many)?;
@@ -194,34 +202,30 @@ fn write(layer: impl Read, dir: &Path, scope: &mut Scope<'_>) -> Result<(), Unpa
             return Err(refused(&name, EntryFault::Special));
         }
         scope.count(entry.size())?;
-        if matches!(scope, Scope::Directories { .. }) && leads_away(&entry, &name)? {
-            return Err(refused(&name, EntryFault::LinkAway));
-        }
         let path = parents(dir, &name)?;
         if let Some((hides, _)) = hides {
             hide(dir, parent, &hides, &own).map_err(|source| UnpackError::Write { path, source })?;
             continue;
         }
         own.extend(name.ancestors().map(Path::to_owned));
-        write_entry(entry, dir, &name, path)?;
+        write_entry(entry, dir, (&name, path), scope.link_out())?;
     }
     Ok(())
 }
 
-/// Whether an entry of an image is a link to a place that is not in it, as far as it can be seen here.
-fn leads_away(entry: &Entry<'_, impl Read>, name: &Path) -> Result<bool, UnpackError> {
-    let is_link = entry.header().entry_type() == EntryType::Symlink;
-    Ok(is_link && !stays_inside(name, &link_name(entry)?))
-}
-
 /// Writes one entry, whose parent directories exist.
-fn write_entry(mut entry: Entry<'_, impl Read>, dir: &Path, name: &Path, path: PathBuf) -> Result<(), UnpackError> {
+fn write_entry(
+    mut entry: Entry<'_, impl Read>,
+    dir: &Path,
+    (name, path): (&Path, PathBuf),
+    link_out: EntryFault,
+) -> Result<(), UnpackError> {
     let written = match entry.header().entry_type() {
         EntryType::Directory => directory(&path),
         EntryType::Symlink => {
             let target = link_name(&entry)?;
             if !stays_inside(name, &target) {
-                return Err(refused(name, EntryFault::LinkOut));
+                return Err(refused(name, link_out));
             }
             remove(&path).and_then(|()| symlink(&target, &path))
         }

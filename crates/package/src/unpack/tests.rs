@@ -432,3 +432,11 @@ fn an_opaque_directory_hides_lower_files_at_every_depth() {
     let layers = [plain(&lower), plain(&upper)];
     assert_eq!(unpacked(&layers).unwrap(), ["m/a/new: "]);
 }
+
+#[test]
+fn a_hard_link_takes_no_second_place_on_the_disk() {
+    let dir = tempfile::tempdir().unwrap();
+    let items = [Item::File("large", 0o644, b"bytes"), Item::Hard("again", "large")];
+    unpack(&[plain(&items)], dir.path()).unwrap();
+    assert_eq!(fs_err::metadata(dir.path().join("again")).unwrap().nlink(), 2);
+}
