@@ -312,7 +312,7 @@ fn run_lock(folder: &Path, architectures: Vec<String>) -> anyhow::Result<()> {
         let today = mirrors.today(&definition.debian.suites, &architecture)?;
         let mut packages = Vec::new();
         for stanza in today.index.closure(&definition.packages(), &without)? {
-            let suite = today.suite_of.get(&stanza.sha256);
+            let suite = today.suite_of.get(&stanza.filename);
             packages.push(Package {
                 name: stanza.package.clone(),
                 version: stanza.version.clone(),

@@ -77,10 +77,14 @@ impl Mirrors {
         Self { sources }
     }
 
+    /// The mirror of a suite. A mirror has all releases, so that of the machine's release serves, too, but security updates have mirrors of
+    /// their own.
     fn of(&self, suite: &str) -> Result<&str, AptError> {
-        let mirror = self.sources.get(suite);
+        let part = |suite: &str| suite.split_once('-').map(|(_, part)| part.to_owned());
+        let same = || self.sources.iter().find(|(known, _)| part(known) == part(suite));
+        let mirror = self.sources.get_key_value(suite).or_else(same);
         mirror
-            .map(String::as_str)
+            .map(|(_, uri)| uri.as_str())
             .ok_or_else(|| AptError::NoMirror(suite.to_owned()))
     }
 
@@ -124,7 +128,7 @@ impl Mirrors {
         Ok(packages.iter().map(|package| kept(package)).collect())
     }
 
-    /// The packages that the suites have today for an architecture, and the suite of each package by its checksum. Apt
+    /// The packages that the suites have today for an architecture, and the suite of each package by its path. Apt
     /// verifies the lists of the suites with Debian's keys.
     pub fn today(&self, suites: &[String], architecture: &str) -> Result<Today, AptError> {
         let folder = tempfile::Builder::new().prefix("image-lock-").tempdir()?;
@@ -155,8 +159,8 @@ impl Mirrors {
                 continue;
             }
             let text = run(HELPER, &["cat-file", file])?;
-            let sums = text.lines().filter_map(|line| line.strip_prefix("SHA256: "));
-            suite_of.extend(sums.map(|sum| (sum.to_owned(), suite.to_owned())));
+            let paths = text.lines().filter_map(|line| line.strip_prefix("Filename: "));
+            suite_of.extend(paths.map(|path| (path.to_owned(), suite.to_owned())));
         }
         Ok(Today { index, suite_of })
     }
@@ -207,7 +211,7 @@ impl Mirrors {
 #[derive(Debug)]
 pub struct Today {
     pub index: Index,
-    /// The suite of a package, by the sha256 of its file.
+    /// The suite of a package, by the path of its file: two suites may have the same file on different mirrors.
     pub suite_of: BTreeMap<String, String>,
 }
 
@@ -240,8 +244,9 @@ mod tests {
         let listed = "stable https://packages.example/apt/\nbookworm http://mirror.example/debian/\nbookworm http://other.example/debian/\n";
         let mirrors = Mirrors::listed(listed);
         assert_eq!(mirrors.of("bookworm").unwrap(), "http://mirror.example/debian/");
-        assert!(matches!(mirrors.of("stable"), Err(AptError::NoMirror(_))));
-        assert!(matches!(mirrors.of("sid"), Err(AptError::NoMirror(_))));
+        // Another release is on the same mirror, and security updates are not.
+        assert_eq!(mirrors.of("trixie").unwrap(), "http://mirror.example/debian/");
+        assert!(matches!(mirrors.of("trixie-security"), Err(AptError::NoMirror(_))));
     }
 
     #[test]
