@@ -15,7 +15,7 @@ RUN make operator \
     && cargo run --locked --package image -- programs --to /programs \
     && install target/dist/addon-operator /programs/addon-operator
 
-FROM debian:bookworm-slim@sha256:3783cc01769c7b2b1b83a5c5ad96c815348e28ed7da68e2e3687004faa906251
+FROM debian:trixie-slim@sha256:d7e12182ce18b85b93007c1dedf31f2d29e01ccf3182cc4017c709b6259bc132
 # Not pinned, unlike those of image.yaml: the mirror that an engine reaches keeps no old versions.
 # hadolint ignore=DL3008
 RUN apt-get update \
