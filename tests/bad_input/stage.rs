@@ -301,7 +301,7 @@ impl Stage {
         let plane = self.namespace.plane();
         let own = |name: &str| self.path(name).into_os_string();
         let mut variables = BTreeMap::from([
-            ("PATH", "/usr/bin:/bin".into()),
+            ("PATH", testbed::jq::search_path().into()),
             ("HOME", own("home")),
             ("KUBECONFIG", self.namespace.kubeconfig(User::Operator).into()),
             ("HELM_BIN", plane.program(Part::Helm3).into()),

@@ -38,7 +38,7 @@ pub(super) fn operator() -> &'static Operator {
     OPERATOR.get_or_init(|| {
         let mut operator = Operator::new("bundles");
         let kubectl = shared::program(Part::Kubectl);
-        let programs = format!("{}:/usr/bin:/bin", kubectl.parent().unwrap().display());
+        let programs = format!("{}:{}", kubectl.parent().unwrap().display(), testbed::jq::search_path());
         let own = |name: &str| operator.folder().join(name).into_os_string();
         operator.variables = [
             ("PATH", programs.into()),

@@ -134,7 +134,7 @@ impl<'a> Stage<'a> {
         let own = |name: &str| self.folder.path().join(name).into_os_string();
         let mut command = process::command(OPERATOR);
         command.env_clear().envs(BTreeMap::from([
-            ("PATH", "/usr/bin:/bin".into()),
+            ("PATH", testbed::jq::search_path().into()),
             ("ADDON_OPERATOR_PROGRAM", OPERATOR.into()),
             ("HOME", own("home")),
             ("KUBECONFIG", self.namespace.kubeconfig(User::Operator).into()),

@@ -43,6 +43,7 @@ pub mod files;
 
 pub mod watched_helm;
 
+pub mod jq;
 pub mod kubectl;
 
 pub mod reader;
