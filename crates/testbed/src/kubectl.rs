@@ -49,8 +49,10 @@ impl Kubectl {
         command
             .env("KUBECONFIG", &self.kubeconfig)
             .env("KUBECACHEDIR", &self.cache)
-            // Tests start kubectl thousands of times. One thread without garbage collection does the same with a quarter less.
-            .envs([("GOGC", "off"), ("GOMAXPROCS", "1")]);
+            // Tests start kubectl thousands of times. One thread without garbage collection does the same with a quarter less, and so
+            // does a language with few texts: kubectl unpacks all of them when it starts. This one has seven, all of `kubectl config`.
+            .envs([("GOGC", "off"), ("GOMAXPROCS", "1"), ("LC_MESSAGES", "fr_FR.UTF-8")])
+            .env_remove("LC_ALL");
         command
     }
 
