@@ -11,6 +11,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use testbed::part::Part;
 use testbed::plane::User;
+use testbed::wait::wait_until;
 
 #[path = "bad_input/stage.rs"]
 #[expect(dead_code, reason = "most of it is about bad input")]
@@ -18,6 +19,7 @@ mod stage;
 #[path = "migrate/tools.rs"]
 mod tools;
 
+use stage::{CONVERGED, PATIENCE};
 use tools::{Migration, chart, found, generations, install_crds, record, unowned};
 
 const OF_HELM: &str = "app.kubernetes.io/managed-by=Helm";
@@ -102,6 +104,55 @@ fn a_release_of_helm_3_beside_the_operator_stays() {
 #[test]
 fn a_release_of_helm_4_beside_the_operator_stays() {
     keeps_a_release(Part::Helm4);
+}
+
+#[test]
+fn steps_in_the_wrong_order_harm_no_release() {
+    let migration = Migration::build("order", Part::Helm4);
+    let within = migration.stage.namespace();
+    migration.install(within, "my-web", "podinfo", &["--set", "replicaCount=2"]);
+    let before = Migration::objects(within, OF_HELM);
+    let said = migration.migrate("plan", &format!("helm my-web --namespace {}", migration.operator()));
+    assert_eq!(said.code, Some(0), "{}{}", said.out, said.err);
+
+    // Marked before its module is there, and then with a module that is off.
+    migration.follow("plan", "Mark releases");
+    let stays = || {
+        let operator = migration.stage.start();
+        operator.wait_for(&[CONVERGED]);
+        operator.stop();
+        assert_eq!(
+            before,
+            Migration::objects(within, "app.kubernetes.io/name=my-web-podinfo")
+        );
+        assert_eq!(deployed(&migration, ",name=my-web"), ["my-web 1"]);
+    };
+    stays();
+    migration.copy_modules("plan");
+    stays();
+
+    // The rest of the steps, and from then on it is a release like all others.
+    migration.follow("plan", "Hand over");
+    let operator = migration.stage.start();
+    operator.wait_for_why("my-web", &["state: Ready"]);
+    let switched_off = r#"{"data":{"myWebEnabled":"false"}}"#;
+    let patch = [
+        "patch",
+        "configmap",
+        "addon-operator",
+        "--type=merge",
+        "--patch",
+        switched_off,
+    ];
+    within.kubectl(patch).unwrap();
+    let removed = || {
+        Some(deployed(&migration, ",name=my-web"))
+            .filter(Vec::is_empty)
+            .map(|_| Some(()))
+            .ok_or("still there")
+    };
+    wait_until(PATIENCE, "the removal of a module that is off", removed).unwrap();
+    operator.stop();
 }
 
 #[test]

@@ -4,7 +4,7 @@
 
 use std::fmt::Write as _;
 
-use releases::revisions::{CHECKSUM, INPUTS, MAINTENANCE};
+use releases::revisions::{CHECKSUM, HANDED_OVER, INPUTS, MAINTENANCE};
 
 use crate::outline::{Left, Origin, Place, Record};
 use crate::shown::plain;
@@ -66,7 +66,6 @@ impl Handover<'_> {
         }
         step(&mut page, "Hand over");
         self.hand_over(&mut page);
-        // A release with the label and without a module that is switched on is one to remove, so the label comes last.
         let marked: Vec<_> = self.taken.iter().filter(|taken| taken.keeps_release).collect();
         let marked: Vec<_> = marked.into_iter().filter_map(|taken| taken.record.as_ref()).collect();
         if !marked.is_empty() {
@@ -255,15 +254,14 @@ impl Handover<'_> {
 
 fn mark(page: &mut String, marked: &[&(Place, Record)]) {
     page.push_str(
-        "The operator works only on releases with this label: until now these modules fail with \"was not installed by addon-operator\", which harms nothing, \
-         and from now they succeed. **Never set it before the ConfigMap and the modules are there: an operator that starts between may remove the release.** \
-         No object is touched.\n\n",
+        "The operator works only on releases that are its own or marked so: until now these modules fail with \"was not installed by addon-operator\", \
+         which harms nothing, and from now they succeed. A marked release whose module is not there, or off, is left alone. No object is touched.\n\n",
     );
     for (stored, record) in marked {
         let (secret, namespace) = (quoted(&record.secret), quoted(&stored.namespace));
         command(
             page,
-            &format!("kubectl label secret {secret} --namespace {namespace} {MAINTENANCE}=false"),
+            &format!("kubectl annotate secret {secret} --namespace {namespace} {HANDED_OVER}=true"),
         );
     }
 }
@@ -298,7 +296,7 @@ fn back_to_helm(stored: &Place, record: &Record) -> [String; 3] {
     let selector = quoted(&format!("owner=helm,name={}", stored.name));
     [
         format!("kubectl label secret --namespace {namespace} --selector {selector} {MAINTENANCE}- {CHECKSUM}-"),
-        format!("kubectl annotate secret --namespace {namespace} --selector {selector} {INPUTS}-"),
+        format!("kubectl annotate secret --namespace {namespace} --selector {selector} {INPUTS}- {HANDED_OVER}-"),
         format!("helm rollback {name} {} --namespace {namespace}", record.revision),
     ]
 }

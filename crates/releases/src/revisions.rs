@@ -44,6 +44,9 @@ pub const CHECKSUM: &str = "moduleChecksum";
 const OLD_CHECKSUM: &str = "_addonOperatorModuleChecksum";
 /// Another label that the original writes on every release.
 pub const MAINTENANCE: &str = "maintenance.deckhouse.io/no-resource-reconciliation";
+/// The annotation with which a person hands a release over to the operator, which may then work on it. Until it has done so, it does
+/// not remove the release. It is no label, because helm would copy it to the next revision.
+pub const HANDED_OVER: &str = "addon-operator/handed-over";
 /// The label with the digest of the ConfigMap's values for the module. Helm writes it together with the revision, so no
 /// revision lacks it.
 pub const CONFIG: &str = "addon-operator/config";
@@ -85,6 +88,8 @@ pub struct Revision {
     pub written: u64,
     /// The resource version, which changes with every write.
     pub version: String,
+    /// Whether the operator has not worked yet on a release that a person has handed over.
+    pub is_handed_over: bool,
     /// Whether the names or labels of the release's records show damage.
     pub is_doubtful: bool,
     tag: Tag,
@@ -344,7 +349,8 @@ impl Revision {
         };
         let annotation = |key: &str| metadata.annotations.as_ref().and_then(|all| all.get(key)).cloned();
         // No other program writes the annotation, and helm never copies it.
-        let ours = label(CHECKSUM).is_some() || label(MAINTENANCE).is_some() || annotation(INPUTS).is_some();
+        let worked_on = label(CHECKSUM).is_some() || label(MAINTENANCE).is_some() || annotation(INPUTS).is_some();
+        let is_handed_over = !worked_on && annotation(HANDED_OVER).is_some();
         let created = metadata
             .creation_timestamp
             .as_ref()
@@ -356,7 +362,7 @@ impl Revision {
         let newest = Newest {
             revision: number,
             status: Status::parse(label("status").unwrap_or_default()),
-            ours,
+            ours: worked_on || is_handed_over,
             unmanaged: label(MAINTENANCE) == Some("true"),
             inputs: annotation(INPUTS),
             checksum: label(CHECKSUM).map(str::to_owned),
@@ -382,6 +388,7 @@ impl Revision {
             remarks: annotation(REMARKS).map_or_else(Vec::new, |text| serde_json::from_str(&text).unwrap_or_default()),
             written,
             version: metadata.resource_version.clone().unwrap_or_default(),
+            is_handed_over,
             is_doubtful: false,
             tag: records::tag_of(&secret, metadata.labels.as_ref()),
             secret,

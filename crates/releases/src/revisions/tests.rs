@@ -42,6 +42,20 @@ fn a_release_is_ours_by_the_labels_that_the_original_gives_too() {
 }
 
 #[test]
+fn a_release_is_handed_over_until_the_operator_has_worked_on_it() {
+    let mut secret = secret(2, &[], None);
+    secret.metadata.annotations = Some([(HANDED_OVER.to_owned(), "true".to_owned())].into());
+    let handed_over = |secret: &PartialObjectMeta<Secret>| {
+        let revision = Revision::read(secret).unwrap();
+        (revision.newest.ours, revision.is_handed_over)
+    };
+    assert_eq!(handed_over(&secret), (true, true));
+    let labels = secret.metadata.labels.get_or_insert_default();
+    labels.insert(MAINTENANCE.to_owned(), "false".to_owned());
+    assert_eq!(handed_over(&secret), (true, false));
+}
+
+#[test]
 fn a_revision_made_by_other_hands_bears_labels_that_helm_copied_and_no_mark_of_ours() {
     let labels = [(CHECKSUM, "c")];
     let revision = |inputs| Revision::read(&secret(3, &labels, inputs)).unwrap();

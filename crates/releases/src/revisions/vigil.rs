@@ -73,6 +73,7 @@ mod tests {
             refused: None,
             allowed: Vec::new(),
             remarks: Vec::new(),
+            is_handed_over: false,
             written,
             version: version.to_owned(),
             is_doubtful: false,

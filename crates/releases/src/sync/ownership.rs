@@ -20,7 +20,8 @@ pub async fn list(tools: &Tools) -> Result<Vec<ReleaseSummary>, Failure> {
     begin(tools, ours).await?;
     let summary = |revision: Revision| ReleaseSummary {
         name: revision.release,
-        ours: revision.newest.ours,
+        // One that nothing of ours has made must not be removed because its module is not there, or off.
+        ours: revision.newest.ours && !revision.is_handed_over,
         config: revision.config.as_deref().and_then(ConfigTrace::parse),
     };
     Ok(releases.into_iter().map(summary).collect())
