@@ -16,12 +16,14 @@ use hooks::edits::{self, Objections};
 use hooks::trial;
 use intake::{Desk, Prepared, Unfit};
 use jobs::catalogue::{Catalogue, ModuleFiles};
+use jobs::unless;
 use names::{ModuleName, Owner};
 use plan::document::Refused;
 use plan::planner::Planner;
 use plan::world::{Files, NewFiles, Tried, World};
+use releases::crds;
 use releases::sync::Wanted;
-use releases::sync::foresight::{self, Change, Foreseen};
+use releases::sync::foresight::{self, Foreseen, Removal};
 use report::Chain;
 use serde_json::Value;
 use sources::requests::Sources;
@@ -205,8 +207,12 @@ impl World for Cluster {
         .boxed()
     }
 
-    fn foresee_removal<'a>(&'a self, release: &'a str) -> BoxFuture<'a, Result<Vec<Change>, Failure>> {
+    fn foresee_removal<'a>(&'a self, release: &'a str) -> BoxFuture<'a, Result<Removal, Failure>> {
         async move { foresight::foresee_removal(self.tools.releases()?, release, &self.stopping).await }.boxed()
+    }
+
+    fn foresee_crds<'a>(&'a self, module: &'a ModuleName) -> BoxFuture<'a, Result<crds::Foreseen, Failure>> {
+        async move { unless(&self.stopping, crds::foresee(self.tools.releases()?, module)).await }.boxed()
     }
 
     fn check<'a>(&'a self, sections: &'a [(Owner, Value)]) -> BoxFuture<'a, Objections> {

@@ -4,6 +4,7 @@
 mod campaign;
 mod files;
 mod images;
+mod kinds;
 mod modules;
 mod start;
 mod warned;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use addon_core::operator::preview::{Release, Step};
-use names::{HookId, Owner};
+use names::{HookId, ModuleName, Owner};
 
 use crate::document::{HookPlan, ValuesOf};
 
@@ -21,6 +21,8 @@ pub(crate) struct Course {
 #[derive(Default)]
 pub(crate) struct OfModule {
     pub(crate) hooks: Vec<HookPlan>,
+    /// The module, if its CRDs are ensured.
+    pub(crate) crds: Option<ModuleName>,
     pub(crate) release: Option<Box<Release>>,
     /// Whether its release is removed.
     pub(crate) is_removed: bool,
@@ -59,6 +61,7 @@ impl Course {
                     hooks.push(plan);
                 }
             }
+            Step::Crds(module) => self.at(module.as_str()).crds = Some(module.clone()),
             Step::Release(release) => {
                 let of = self.at(release.module.as_str());
                 (of.release, of.is_removed) = (Some(release.clone()), false);

@@ -52,6 +52,9 @@ pub struct ModulePlan {
     pub files: Option<String>,
     /// The changes of its values, as the release gets them.
     pub values: Vec<Field>,
+    /// The changes of its CRDs, which come before all else.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub crds: Vec<ObjectPlan>,
     /// The hooks that would run.
     pub hooks: Vec<HookPlan>,
     /// The end of the run, if the module would run.
@@ -129,6 +132,19 @@ pub struct ReleasePlan {
     /// The changes of objects.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub objects: Vec<ObjectPlan>,
+    /// The hooks of the chart that helm would run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub chart_hooks: Vec<ChartHookPlan>,
+}
+
+/// A hook of a chart: an object that helm makes at certain events, and waits for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ChartHookPlan {
+    pub kind: String,
+    pub name: String,
+    /// The events, as in `pre-upgrade`.
+    pub events: Vec<String>,
 }
 
 /// The end of a run.
@@ -165,7 +181,8 @@ pub struct ObjectPlan {
     /// The changed fields.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fields: Vec<Field>,
-    /// The reason, if the API server would refuse the object, or the field for which it is replaced.
+    /// The reason, if the API server would refuse the object; the field for which it is replaced; the part of the plan that makes it
+    /// possible.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
 }
@@ -185,8 +202,10 @@ pub enum ObjectAct {
     Leave,
     /// The API server refuses it.
     Refused,
-    /// Its kind is not served yet: a CRD of the same change may bring it.
+    /// Its kind is not served, and no CRD of the plan brings it.
     Unserved,
+    /// Its namespace does not exist, and no object of the plan is that namespace.
+    NoNamespace,
 }
 
 impl Plan {

@@ -24,6 +24,7 @@ mod course;
 pub mod document;
 pub mod fields;
 mod moment;
+mod news;
 mod objects;
 pub mod planner;
 pub mod revisions;

@@ -4,10 +4,11 @@
 
 use masking::secret::MASK;
 use masking::secret::object::is_secret;
-use releases::sync::foresight::{Act, Change, Foreseen};
+use releases::sync::foresight::chart_hook::ChartHook;
+use releases::sync::foresight::{Act, Change, Foreseen, Removal};
 use serde_json::Value;
 
-use crate::document::{End, ObjectAct, ObjectPlan, ReleasePlan};
+use crate::document::{ChartHookPlan, End, ObjectAct, ObjectPlan, ReleasePlan};
 use crate::fields::{self, Field};
 
 /// Fields that the API server writes by itself.
@@ -26,6 +27,7 @@ pub(crate) fn release(foreseen: Foreseen) -> ReleasePlan {
         reason,
         hints: Vec::new(),
         objects: Vec::new(),
+        chart_hooks: Vec::new(),
     };
     match foreseen {
         Foreseen::Nothing | Foreseen::Marks => of(End::Unchanged, String::new()),
@@ -39,24 +41,36 @@ pub(crate) fn release(foreseen: Foreseen) -> ReleasePlan {
             hints: failure.hints,
             ..of(End::Fails, failure.report)
         },
-        Foreseen::Upgrade { reason, objects } => ReleasePlan {
+        Foreseen::Upgrade {
+            reason, objects, hooks, ..
+        } => ReleasePlan {
             objects: objects.into_iter().map(object).collect(),
+            chart_hooks: hooks.into_iter().map(chart_hook).collect(),
             ..of(End::Upgrade, reason)
         },
     }
 }
 
 /// The objects of a release that is removed.
-pub(crate) fn removal(gone: Vec<Change>) -> ReleasePlan {
+pub(crate) fn removal(gone: Removal) -> ReleasePlan {
     ReleasePlan {
         end: End::Removal,
         reason: String::new(),
         hints: Vec::new(),
-        objects: gone.into_iter().map(object).collect(),
+        objects: gone.objects.into_iter().map(object).collect(),
+        chart_hooks: gone.hooks.into_iter().map(chart_hook).collect(),
     }
 }
 
-fn object(change: Change) -> ObjectPlan {
+fn chart_hook(hook: ChartHook) -> ChartHookPlan {
+    ChartHookPlan {
+        kind: hook.object.kind,
+        name: hook.object.name,
+        events: hook.events,
+    }
+}
+
+pub(crate) fn object(change: Change) -> ObjectPlan {
     let Change { object, act } = change;
     let (act, fields, reason) = match act {
         Act::Create => (ObjectAct::Create, Vec::new(), String::new()),
@@ -66,6 +80,7 @@ fn object(change: Change) -> ObjectPlan {
         Act::Replace(field) => (ObjectAct::Replace, Vec::new(), field),
         Act::Refused(reason) => (ObjectAct::Refused, Vec::new(), reason),
         Act::Unserved => (ObjectAct::Unserved, Vec::new(), String::new()),
+        Act::NoNamespace => (ObjectAct::NoNamespace, Vec::new(), String::new()),
     };
     ObjectPlan {
         api_version: object.api_version,

@@ -2,6 +2,7 @@
 //!
 //! One plan is made at a time, and the jobs of the operator go on meanwhile. Must never start a job that changes anything.
 
+use std::mem::take;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,6 +18,7 @@ use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use hooks::edits::Objections;
 use listeners::{Loop, Unanswered, ask};
 use masking::secret::known::Known;
+use releases::sync::foresight::Foreseen;
 use thiserror::Error;
 use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep, timeout};
@@ -24,6 +26,7 @@ use tokio::time::{Instant, sleep, timeout};
 use crate::course::{Course, OfModule, Patches};
 use crate::document::{Act, HookPlan, ModulePlan, Plan, Refused};
 use crate::moment::Moment;
+use crate::news::{Kinds, News};
 use crate::objects;
 use crate::world::{Files, NewFiles, World};
 
@@ -277,11 +280,16 @@ impl Writer<'_> {
         }
         let of = |name: &String| self.module(name.clone(), &course.of[name]).boxed();
         let planned: Vec<BoxFuture<'_, _>> = course.order.iter().map(of).collect();
-        plan.modules = stream::iter(planned).buffered(AT_ONCE).try_collect().await?;
+        let planned: Vec<_> = stream::iter(planned).buffered(AT_ONCE).try_collect().await?;
+        let mut news = News::default();
+        for (mut module, kinds) in planned {
+            news.meet(&mut module, kinds);
+            plan.modules.push(module);
+        }
         Ok(())
     }
 
-    async fn module(&self, name: String, course: &OfModule) -> Result<ModulePlan, NoPlan> {
+    async fn module(&self, name: String, course: &OfModule) -> Result<(ModulePlan, Kinds), NoPlan> {
         let (was, is) = (self.before.modules.get(&name), self.after.modules.get(&name));
         let mut plan = ModulePlan {
             files: self.files.told.get(&name).cloned(),
@@ -289,11 +297,13 @@ impl Writer<'_> {
             act: Act::Wait,
             because: is.map(|report| report.enabled_by.clone()).unwrap_or_default(),
             values: Vec::new(),
+            crds: Vec::new(),
             hooks: course.hooks.clone(),
             release: None,
             waits_for: is.map(|report| report.waits_for.clone()).unwrap_or_default(),
             error: is.and_then(|report| report.error.clone()),
         };
+        let mut kinds = Kinds::default();
         if course.is_removed {
             plan.act = Act::Remove;
             if self.files.gone.contains(&plan.name) {
@@ -301,11 +311,20 @@ impl Writer<'_> {
             }
             let gone = self.world.foresee_removal(&plan.name).await.map_err(NoPlan::Failed)?;
             plan.release = Some(objects::removal(gone));
-            return Ok(plan);
+            return Ok((plan, kinds));
         }
         if course.is_off {
             plan.act = Act::Remove;
-            return Ok(plan);
+            return Ok((plan, kinds));
+        }
+        if let Some(module) = &course.crds {
+            match self.world.foresee_crds(module).await {
+                Ok(foreseen) => {
+                    plan.crds = foreseen.changes.into_iter().map(objects::object).collect();
+                    kinds.of_crds = foreseen.brought;
+                }
+                Err(failure) => plan.error = plan.error.or(Some(failure.to_string())),
+            }
         }
         // A module without a chart has hooks alone.
         if course.release.is_some() || (!course.hooks.is_empty() && plan.waits_for.is_empty()) {
@@ -320,9 +339,12 @@ impl Writer<'_> {
             if !self.is_start {
                 plan.values = self.after.changed_values(self.before, Some(&release.module));
             }
-            let foreseen = self.world.foresee(release).await.map_err(NoPlan::Failed)?;
+            let mut foreseen = self.world.foresee(release).await.map_err(NoPlan::Failed)?;
+            if let Foreseen::Upgrade { brought, .. } = &mut foreseen {
+                kinds.of_chart = take(brought);
+            }
             plan.release = Some(objects::release(foreseen));
         }
-        Ok(plan)
+        Ok((plan, kinds))
     }
 }

@@ -110,6 +110,7 @@ fn may_change(module: &ModulePlan) -> bool {
     let end = module.release.as_ref().map(|release| release.end);
     module.act == Act::Remove
         || module.error.is_some()
+        || !module.crds.is_empty()
         || !module.waits_for.is_empty()
         || !matches!(end, None | Some(End::Unchanged | End::LeftAlone))
         || !module.hooks.iter().all(is_settled)

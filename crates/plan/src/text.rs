@@ -53,8 +53,10 @@ fn summary(plan: &Plan) -> String {
     let count = |act: Act| plan.modules.iter().filter(|module| module.act == act).count();
     let objects = |acts: &[ObjectAct]| {
         let releases = plan.modules.iter().filter_map(|module| module.release.as_ref());
+        let crds = plan.modules.iter().flat_map(|module| &module.crds);
         releases
             .flat_map(|release| &release.objects)
+            .chain(crds)
             .filter(|object| acts.contains(&object.act))
             .count()
     };
@@ -78,7 +80,10 @@ fn summary(plan: &Plan) -> String {
         objects(&[ObjectAct::Create]),
         objects(&[ObjectAct::Change, ObjectAct::Replace]),
     );
-    let (gone, bad) = (objects(&[ObjectAct::Delete]), objects(&[ObjectAct::Refused]));
+    let (gone, bad) = (
+        objects(&[ObjectAct::Delete]),
+        objects(&[ObjectAct::Refused, ObjectAct::Unserved, ObjectAct::NoNamespace]),
+    );
     let mut text = format!("modules: {modules}; objects: {new} created, {changed} changed, {gone} deleted");
     if bad > 0 {
         let _ = write!(text, ", {bad} refused");
@@ -103,6 +108,10 @@ fn of_module(number: usize, module: &ModulePlan, paint: Paint) -> String {
         let _ = writeln!(text, "   files    {files}");
     }
     fields(&mut text, "values", &module.values, paint);
+    if !module.crds.is_empty() {
+        text.push_str("   crds     come first\n");
+        module.crds.iter().for_each(|crd| of_object(&mut text, crd, paint));
+    }
     hooks(&mut text, &module.hooks);
     if !module.waits_for.is_empty() {
         let _ = writeln!(text, "   waits    for {}", module.waits_for);
@@ -158,6 +167,10 @@ fn of_release(text: &mut String, release: &ReleasePlan, paint: Paint) {
     for object in &release.objects {
         of_object(text, object, paint);
     }
+    for hook in &release.chart_hooks {
+        let events = hook.events.join(", ");
+        let _ = writeln!(text, "     > {} {} (helm hook: {events})", hook.kind, hook.name);
+    }
 }
 
 /// The changes of objects for a person.
@@ -177,7 +190,16 @@ fn of_object(text: &mut String, object: &ObjectPlan, paint: Paint) {
         ObjectAct::Delete => ("-", Tone::Bad, ""),
         ObjectAct::Leave => ("·", Tone::Faint, "not rendered any more, and kept"),
         ObjectAct::Refused => ("!", Tone::Bad, "refused by the API server"),
-        ObjectAct::Unserved => ("!", Tone::Bad, "its kind is not served yet"),
+        ObjectAct::Unserved => (
+            "!",
+            Tone::Bad,
+            "its kind is not served, and no CRD of this plan brings it",
+        ),
+        ObjectAct::NoNamespace => (
+            "!",
+            Tone::Bad,
+            "its namespace does not exist, and this plan does not bring it",
+        ),
     };
     let namespace = object
         .namespace

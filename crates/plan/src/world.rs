@@ -14,7 +14,8 @@ use addon_core::operator::preview::Release;
 use futures::future::BoxFuture;
 use hooks::edits::Objections;
 use names::{ModuleName, Owner};
-use releases::sync::foresight::{Change, Foreseen};
+use releases::crds;
+use releases::sync::foresight::{Foreseen, Removal};
 use serde_json::Value;
 
 use crate::document::Refused;
@@ -28,7 +29,9 @@ pub trait World: fmt::Debug + Send + Sync {
     /// Foresees a release.
     fn foresee<'a>(&'a self, release: &'a Release) -> BoxFuture<'a, Result<Foreseen, Failure>>;
     /// Foresees the removal of a release.
-    fn foresee_removal<'a>(&'a self, release: &'a str) -> BoxFuture<'a, Result<Vec<Change>, Failure>>;
+    fn foresee_removal<'a>(&'a self, release: &'a str) -> BoxFuture<'a, Result<Removal, Failure>>;
+    /// Foresees the changes of a module's CRDs.
+    fn foresee_crds<'a>(&'a self, module: &'a ModuleName) -> BoxFuture<'a, Result<crds::Foreseen, Failure>>;
     /// Asks the executables that check settings about sections, each with the defaults of its schema.
     fn check<'a>(&'a self, sections: &'a [(Owner, Value)]) -> BoxFuture<'a, Objections>;
     /// Reads files of modules that are not in use; the reason if that is not possible.

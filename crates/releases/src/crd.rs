@@ -5,6 +5,7 @@
 //! manifest does not name.
 
 mod difference;
+pub mod foresight;
 mod rewriting;
 
 use std::collections::BTreeMap;
@@ -94,10 +95,7 @@ pub async fn ensure_crd(
 ) -> Result<Ensured, CrdError> {
     let api = cluster.crds();
     let found = cluster.find(&api, about_crd(cluster, "get", name)).await?;
-    let mut wanted = manifest.clone();
-    for (label, value) in labels {
-        wanted["metadata"]["labels"][label] = json!(value);
-    }
+    let wanted = labelled(manifest, labels);
     let Some(found) = found else {
         let object = serde_json::from_value(wanted).map_err(|source| CrdError::Malformed {
             name: name.to_owned(),
@@ -122,6 +120,14 @@ pub async fn ensure_crd(
     // Fields that the API server drops or fills in are no change.
     let is_same = patched.metadata.resource_version == found.metadata.resource_version;
     Ok(if is_same { Ensured::Unchanged } else { Ensured::Updated })
+}
+
+fn labelled(manifest: &Value, labels: &BTreeMap<String, String>) -> Value {
+    let mut wanted = manifest.clone();
+    for (label, value) in labels {
+        wanted["metadata"]["labels"][label] = json!(value);
+    }
+    wanted
 }
 
 /// Prepares the removal of versions: a version may be removed only if no object is stored in it, so all objects are
@@ -171,26 +177,32 @@ async fn would_change(
         // Refused before the objects are rewritten for nothing.
         return Err(CrdError::Held { name: name.to_owned() });
     }
+    let patched = try_to_change(cluster, name, patch).await?;
+    if spoken(&patched) == spoken(found) {
+        Ok(Ensured::Unchanged)
+    } else {
+        Err(CrdError::Held { name: name.to_owned() })
+    }
+}
+
+/// The CRD after the patch, in a dry run.
+async fn try_to_change(cluster: &Cluster, name: &str, patch: Value) -> Result<DynamicObject, RequestError> {
     let params = PatchParams {
         dry_run: true,
         ..PatchParams::default()
     };
     let (api, patch) = (cluster.crds(), Patch::Merge(patch));
     let request = api.patch(name, &params, &patch);
-    let patched = cluster.ask(about_crd(cluster, "patch", name), request).await?;
-    let said = |crd: &DynamicObject| {
-        let metadata = &crd.metadata;
-        (
-            crd.data["spec"].clone(),
-            metadata.labels.clone(),
-            metadata.annotations.clone(),
-        )
-    };
-    if said(&patched) == said(found) {
-        Ok(Ensured::Unchanged)
-    } else {
-        Err(CrdError::Held { name: name.to_owned() })
-    }
+    cluster.ask(about_crd(cluster, "patch", name), request).await
+}
+
+/// The parts of a CRD that its manifest speaks of.
+fn spoken(crd: &DynamicObject) -> Value {
+    let metadata = &crd.metadata;
+    json!({
+        "metadata": {"labels": metadata.labels, "annotations": metadata.annotations},
+        "spec": crd.data["spec"],
+    })
 }
 
 /// Waits until the API server serves the kind of the CRD.

@@ -15,9 +15,11 @@ use report::Chain;
 use tracing::info;
 
 use crate::Tools;
-use crate::crd::CrdError;
-use crate::crd::{await_crd, ensure_crd};
+use crate::crd::foresight::{Brought, foresee_crd};
+use crate::crd::{CrdError, await_crd, ensure_crd};
+use crate::sync::foresight::Change;
 use objects::ensure::Ensured;
+use objects::key::key_of;
 
 /// Applies the CRDs of all modules. Returns the modules for which this failed or was not allowed, with the reason.
 pub async fn ensure(
@@ -89,6 +91,37 @@ async fn put(tools: &Tools, module: &ModuleName, on_trial: OnTrial) -> Result<Ve
             Err(failure.within(format_args!("cannot ensure the CRDs of module '{module}'")))
         }
     }
+}
+
+/// The foreseen changes of a module's CRDs.
+#[derive(Debug, Default)]
+pub struct Foreseen {
+    pub changes: Vec<Change>,
+    /// The kinds of all CRDs, also of those that do not change.
+    pub brought: Vec<Brought>,
+}
+
+/// The changes that `ensure` would make for a module.
+pub async fn foresee(tools: &Tools, module: &ModuleName) -> Result<Foreseen, Failure> {
+    let catalogue = tools.ground.catalogue.borrow().clone();
+    let files = catalogue.module(module)?;
+    let (found, failures) = read(&files.dir, files.crds.clone()).await;
+    if let Some(failure) = join(&failures) {
+        return Err(failure.within(format_args!("cannot ensure the CRDs of module '{module}'")));
+    }
+    let owner = Owner::Module(module.clone());
+    let acting = tools.ground.acting(&owner, Duration::ZERO).await?;
+    let labels = &tools.helm.options().labels;
+    let mut foreseen = Foreseen::default();
+    for Found { crd, .. } in found {
+        foreseen.brought.extend(Brought::by(&crd.manifest));
+        let act = foresee_crd(acting.cluster(), &crd.name, &crd.manifest, labels).await?;
+        let change = key_of(&crd.manifest).zip(act);
+        foreseen
+            .changes
+            .extend(change.map(|(object, act)| Change { object, act }));
+    }
+    Ok(foreseen)
 }
 
 /// All CRDs of valid files, and the errors of the others.

@@ -278,6 +278,10 @@ impl<'a> Sync<'a> {
     }
 
     async fn render(&mut self) -> Result<String, Failure> {
+        self.rendered(Verbosity::Plain).await
+    }
+
+    async fn rendered(&mut self, verbosity: Verbosity) -> Result<String, Failure> {
         unless(self.cancel, self.acting()).await?;
         let ready = self.chart.ready(self.tools, &self.facts.release);
         let (chart, values) = unless(self.cancel, ready).await?;
@@ -297,7 +301,7 @@ impl<'a> Sync<'a> {
         let manifest = self
             .tools
             .helm
-            .template(chart, &self.apis.version, names, Verbosity::Plain, self.cancel)
+            .template(chart, &self.apis.version, names, verbosity, self.cancel)
             .await;
         match manifest {
             Ok(manifest) => Ok(manifest),

@@ -108,6 +108,8 @@ pub struct Passed {
 /// An act of the operator that changes the world, in the order in which it begins.
 #[derive(Debug, Clone)]
 pub enum Step {
+    /// The CRDs of a module are created or changed.
+    Crds(ModuleName),
     /// A hook runs.
     Hook {
         /// The hook.
@@ -304,6 +306,10 @@ impl Preview {
                 };
                 self.synced(release, ticket)
             }
+            Job::EnsureCrds { modules, ticket, .. } => {
+                self.steps.extend(modules.into_iter().map(Step::Crds));
+                Finished::CrdsEnsured(ticket, Ok(BTreeMap::new()))
+            }
             Job::StartMonitors { .. } if self.begins_watches => return Err(Box::new(job)),
             other => return by_rote(other),
         })
@@ -333,7 +339,6 @@ fn by_rote(job: Job) -> Result<Finished, Box<Job>> {
         Job::WatchReleases { ticket, .. } => Finished::ReleasesWatched(ticket, Ok(())),
         Job::PublishWebhooks(_, ticket) => Finished::WebhooksPublished(ticket, Ok(())),
         Job::StartMonitors { ticket, .. } => Finished::MonitorsStarted(ticket, Ok(())),
-        Job::EnsureCrds { ticket, .. } => Finished::CrdsEnsured(ticket, Ok(BTreeMap::new())),
         Job::SaveConfig { create, ticket, .. } => {
             let saved = Saved::Written {
                 version: 0,
@@ -354,6 +359,7 @@ fn by_rote(job: Job) -> Result<Finished, Box<Job>> {
         | Job::JudgeEdit(..)
         | Job::RunEnabledScript { .. }
         | Job::RunHook(..)
+        | Job::EnsureCrds { .. }
         | Job::DeleteRelease { .. }
         | Job::SyncRelease { .. } => return Err(Box::new(job)),
     })

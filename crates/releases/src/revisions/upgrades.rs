@@ -51,6 +51,8 @@ pub struct Base {
     pub version: Option<String>,
     /// The objects of the revision, without helm hooks.
     pub manifest: String,
+    /// The manifests of the revision's helm hooks.
+    pub hooks: Vec<String>,
     /// The templates of the revision's chart, each with its path in the chart.
     pub templates: Vec<Template>,
     /// The objects of the revision whose kinds are no longer served as it names them.
@@ -65,6 +67,13 @@ pub struct Template {
     /// The content of the file in base64.
     #[serde(default)]
     data: Option<String>,
+}
+
+/// A helm hook, as helm stores it with the release.
+#[derive(Debug, Deserialize)]
+struct Hook {
+    #[serde(default)]
+    manifest: String,
 }
 
 impl Template {
@@ -83,12 +92,16 @@ pub async fn base_of(cluster: &Cluster, newest: &Revision, apis: &Apis) -> Resul
     let chart = fields(&content, "chart");
     let version = text(&fields(&chart, "metadata"), "version");
     let templates = chart.get("templates").map(|raw| serde_json::from_str(raw.get()));
+    let hooks: Option<Vec<Hook>> = content
+        .get("hooks")
+        .and_then(|raw| serde_json::from_str(raw.get()).ok());
     Ok(Base {
         asked: base.asked.clone(),
         confirmed: base.newest.confirmed.clone(),
         version: (!version.is_empty()).then_some(version),
         unserved: unserved::unserved(cluster, &manifest, apis).await,
         manifest,
+        hooks: hooks.into_iter().flatten().map(|hook| hook.manifest).collect(),
         templates: templates.and_then(Result::ok).unwrap_or_default(),
     })
 }

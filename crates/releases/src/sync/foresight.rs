@@ -3,6 +3,8 @@
 //! The steps are those of a run in earnest, up to the first that would change anything. Objects that the chart renders otherwise than
 //! the deployed revision are changed in a dry run. Must never write, neither to the cluster nor to helm's records.
 
+pub mod chart_hook;
+
 use std::collections::BTreeMap;
 
 use addon_core::failure::{Class, Failure};
@@ -10,17 +12,20 @@ use addon_core::release::refusal::Way;
 use addon_core::release::{self, ReleaseStep};
 use addon_core::values::vetted::Vetting;
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
+use helm::Verbosity;
 use jobs::unless;
 use names::ModuleName;
 use objects::key::{self, Identity, ObjectKey, identity};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use self::chart_hook::{ChartHook, INSTALL, REMOVAL, UPGRADE};
 use super::brake::{goes_with_its_rendering, objects_of};
 use super::source::Source;
 use super::wanted::{Wanted, vet_for_helm};
 use super::{Sync, brake};
 use crate::Tools;
+use crate::crd::foresight::Brought;
 use crate::difference::{Tried, try_to_upgrade};
 use crate::revisions::{self, upgrades};
 
@@ -42,6 +47,10 @@ pub enum Foreseen {
         reason: String,
         /// The changes of objects, in the order of the manifest; objects that only the deployed revision has come last.
         objects: Vec<Change>,
+        /// The hooks of the chart that helm runs.
+        hooks: Vec<ChartHook>,
+        /// The kinds of the CRDs that the chart renders.
+        brought: Vec<Brought>,
     },
     /// The records of helm are repaired first. Only then it is known what follows.
     Repair,
@@ -56,6 +65,15 @@ pub enum Foreseen {
 pub struct Change {
     pub object: ObjectKey,
     pub act: Act,
+}
+
+/// The removal of a release.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Removal {
+    /// The objects that helm deletes, and those that it keeps.
+    pub objects: Vec<Change>,
+    /// The hooks of the chart that helm runs.
+    pub hooks: Vec<ChartHook>,
 }
 
 /// The act of helm or of the operator on an object.
@@ -80,6 +98,8 @@ pub enum Act {
     Refused(String),
     /// The API server does not serve the kind.
     Unserved,
+    /// The object's namespace does not exist.
+    NoNamespace,
 }
 
 /// Foresees the run that brings the release up to date with these values.
@@ -108,8 +128,8 @@ pub async fn foresee(
     Box::pin(sync.foresee()).await
 }
 
-/// Foresees the removal of a release: the objects that helm deletes, and those that it keeps.
-pub async fn foresee_removal(tools: &Tools, release: &str, cancel: &CancellationToken) -> Result<Vec<Change>, Failure> {
+/// Foresees the removal of a release.
+pub async fn foresee_removal(tools: &Tools, release: &str, cancel: &CancellationToken) -> Result<Removal, Failure> {
     let cluster = &tools.ground.cluster;
     let apis = unless(cancel, cluster.apis()).await?;
     let base = async {
@@ -119,7 +139,7 @@ pub async fn foresee_removal(tools: &Tools, release: &str, cancel: &Cancellation
         Ok(Some(Box::pin(upgrades::base_of(cluster, &newest, &apis)).await?))
     };
     let Some(base) = unless(cancel, base).await? else {
-        return Ok(Vec::new());
+        return Ok(Removal::default());
     };
     let objects = objects_of(release, &base.manifest)?.into_iter();
     let gone = objects.filter_map(|object| {
@@ -132,7 +152,11 @@ pub async fn foresee_removal(tools: &Tools, release: &str, cancel: &Cancellation
             },
         })
     });
-    Ok(gone.collect())
+    let hooks = objects_of(release, &base.hooks.join("\n---\n"))?;
+    Ok(Removal {
+        objects: gone.collect(),
+        hooks: chart_hook::among(&hooks, REMOVAL),
+    })
 }
 
 impl Sync<'_> {
@@ -183,10 +207,19 @@ impl Sync<'_> {
             }
             None => Vec::new(),
         };
+        let whole = match self.rendered(Verbosity::Whole).await {
+            Ok(whole) => objects_of(&self.facts.release, &whole)?,
+            Err(failure) if failure.class == Class::Cancelled => return Err(failure),
+            Err(failure) => return Ok(Foreseen::Fails(failure)),
+        };
+        let events = if self.revision.is_some() { UPGRADE } else { INSTALL };
+        let brought = rendered.iter().filter_map(Brought::by).collect();
         let objects = self.changes(rendered, deployed);
         Ok(Foreseen::Upgrade {
             reason,
             objects: unless(self.cancel, objects).await?,
+            hooks: chart_hook::among(&whole, events),
+            brought,
         })
     }
 
@@ -246,14 +279,18 @@ impl Sync<'_> {
                 Act::Change { live, applied }
             }
             Err(failure) if failure.class == Class::Refused || failure.class == Class::Invalid => {
-                self.refused(&object, failure.report)
+                self.refused(&key, &object, failure.report)
             }
             Err(failure) => return Err(failure),
         };
         Ok(Some(Change { object: key, act }))
     }
 
-    fn refused(&self, object: &Value, report: String) -> Act {
+    fn refused(&self, key: &ObjectKey, object: &Value, report: String) -> Act {
+        let namespace = key.namespace.as_deref().unwrap_or_default();
+        if report.contains(&format!("namespaces {namespace:?} not found")) {
+            return Act::NoNamespace;
+        }
         match helm::immutable::read(&report) {
             Some(immutable) => match self.way(&immutable, object) {
                 Way::Replace | Way::ReplaceAlone => Act::Replace(immutable.field),
