@@ -100,11 +100,7 @@ impl Cluster {
         files
             .left_out
             .extend(flags.map(|name| format!("the flag of module '{name}', which comes from a registry, differs")));
-        if differences.has_other_globals {
-            files
-                .left_out
-                .push("the global values of the directories differ".to_owned());
-        }
+        files.global_values = differences.global_values;
         if differences.has_other_global_hooks {
             files
                 .left_out

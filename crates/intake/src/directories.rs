@@ -10,6 +10,7 @@ use disk::{Found, FoundModule, Layout, tree};
 use listeners::Unanswered;
 use names::ModuleName;
 use report::Chain;
+use serde_json::Value;
 use thiserror::Error;
 
 use crate::{Desk, Prepared, Unfit};
@@ -23,8 +24,8 @@ pub struct Differences {
     pub gone: Vec<ModuleName>,
     /// The modules whose other files cannot be used.
     pub unfit: BTreeMap<ModuleName, Unfit>,
-    /// Whether the global values in the values files differ.
-    pub has_other_globals: bool,
+    /// The global values of the values files, if they differ.
+    pub global_values: Option<Value>,
     /// Whether the global hooks differ; not if only modules directories were compared.
     pub has_other_global_hooks: bool,
     /// The modules from a registry that a values file of these directories switches on or off, and one of those in use does not,
@@ -79,7 +80,7 @@ impl Desk {
                 .filter(|name| found.flags.get(name) != present.flags.get(name))
                 .collect(),
             has_other_global_hooks,
-            has_other_globals: found.global_values != present.global_values,
+            global_values: (found.global_values != present.global_values).then(|| found.global_values.clone()),
             ..Differences::default()
         };
         let modules = std::mem::take(&mut found.modules);

@@ -18,6 +18,7 @@ use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use hooks::edits::Objections;
 use listeners::{Loop, Unanswered, ask};
 use masking::secret::known::Known;
+use names::Owner;
 use releases::sync::foresight::Foreseen;
 use thiserror::Error;
 use tokio::sync::Mutex;
@@ -144,6 +145,14 @@ impl Planner {
                 objections = self.world.check(&sections).await;
             }
             preview.edit(edited.data, edited.confirms);
+        }
+        if let Some(values) = files.global_values.take()
+            && let Err(failure) = preview.renew_global_values(values)
+        {
+            files.refused.push(Refused {
+                name: Owner::Global.values_key(),
+                reason: format!("the global values of the directories cannot be used: {failure}"),
+            });
         }
         files.events.drain(..).for_each(|event| preview.take(event));
         let world = files.world.clone().unwrap_or_else(|| Arc::clone(&self.world));

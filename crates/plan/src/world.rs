@@ -67,6 +67,8 @@ pub struct NewFiles {
     pub world: Option<Arc<dyn World>>,
     /// The events by which the core takes them up.
     pub events: Vec<Event>,
+    /// The global values of the directories, if they are others.
+    pub global_values: Option<Value>,
     /// The new files of each module, in words.
     pub told: BTreeMap<String, String>,
     /// The releases of modules that are no more.

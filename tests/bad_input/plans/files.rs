@@ -76,6 +76,34 @@ fn a_plan_of_other_directories_says_which_modules_come_go_and_change() {
 }
 
 #[test]
+fn a_plan_of_other_directories_has_their_global_values() {
+    let stage = Stage::build("other-globals");
+    let template = fs_err::read_to_string(stage.path("modules/010-good/templates/a.yaml")).unwrap();
+    let from_global = template.replace(".Values.good.size", ".Values.global.colour");
+    stage.write("modules/010-good/templates/a.yaml", &from_global);
+    let flags = fs_err::read_to_string(stage.path("modules/values.yaml")).unwrap();
+    stage.write("modules/values.yaml", &format!("{flags}global: {{colour: red}}\n"));
+    stage.configure(&json!({}));
+    let operator = stage.start();
+    operator.wait_for(&[CONVERGED]);
+    copy(&stage.path("modules"), &stage.path("next"));
+    stage.write("next/values.yaml", &format!("{flags}global: {{colour: blue}}\n"));
+    let said = operator.ask_for_code(2, &format!("plan --modules-dir {}", stage.path("next").display()));
+    let expected = [
+        "1. good runs",
+        "~ ConfigMap good",
+        "data.size: red → blue",
+        "global\n   values   colour: red → blue",
+        "objects: 0 created, 1 changed, 0 deleted",
+    ];
+    assert_says(&said, &expected);
+    stage.write("next/values.yaml", &format!("{flags}global: {{colour: [blue}}\n"));
+    let said = operator.ask_in_vain(&format!("plan --modules-dir {}", stage.path("next").display()));
+    assert_says(&said, &["values.yaml"]);
+    operator.stop();
+}
+
+#[test]
 fn a_plan_says_which_modules_miss_one_that_is_gone_and_that_many_are_not_removed_at_once() {
     let stage = Stage::build("gone-dirs");
     stage.add_module("030-late");

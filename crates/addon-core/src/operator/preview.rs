@@ -208,6 +208,12 @@ impl Preview {
         self.take(Event::ConfigChanged(read));
     }
 
+    /// Lets the files of modules directories hold these global values.
+    pub fn renew_global_values(&mut self, values: Value) -> Result<(), Failure> {
+        let renewed = self.copy.renew_global_values(values);
+        renewed.map_err(|rejected| Failure::of(Class::Invalid, &rejected))
+    }
+
     /// The time at which the copy wants to be woken.
     pub fn due(&self) -> Option<Tick> {
         self.copy.poll_timeout().map(|(due, _)| due)

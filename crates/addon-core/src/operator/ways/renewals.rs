@@ -4,6 +4,7 @@
 //! Must never end a running step, and must never give up files that work for files that cannot be used.
 
 use names::{ModuleName, Owner};
+use serde_json::Value;
 
 use crate::failure::{Class, Failure};
 use crate::module::{Edition, Module, Origin};
@@ -12,6 +13,7 @@ use crate::operator::effect::{Effect, FilesVerdict, Notice};
 use crate::operator::health::Health;
 use crate::operator::modules::{Reading, Unit};
 use crate::operator::task::{Lane, Reason, Task};
+use crate::values::Rejected;
 
 impl Operator {
     /// Takes another reading of a module's directory, or the first one of a module that is new.
@@ -39,6 +41,14 @@ impl Operator {
             }
         }
         any
+    }
+
+    /// Takes other global values of files, and lets a converge follow if the effective values changed. The patches of hooks stay.
+    pub(in crate::operator) fn renew_global_values(&mut self, values: Value) -> Result<(), Rejected> {
+        if self.values.set_static(&Owner::Global, values)? {
+            self.request_converge(Reason::FilesRead, true);
+        }
+        Ok(())
     }
 
     /// Whether a job works with the module's files, or patches of its hooks are on their way into the values.
