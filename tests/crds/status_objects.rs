@@ -20,7 +20,9 @@ fn build(prefix: &str) -> Stage {
     stage.namespace().kubectl_as(User::Admin).run(apply).unwrap();
     let crds = ["crd/modules.addon-operator.io", "crd/operators.addon-operator.io"];
     let wait = ["wait", "--for=condition=Established", WAIT, crds[0], crds[1]];
-    stage.namespace().kubectl(wait).unwrap();
+    // Until a CRD has conditions, kubectl fails at once.
+    let established = || stage.namespace().kubectl(wait).map(Some);
+    wait_until(PATIENCE, "the kinds of status objects", established).unwrap();
     stage
 }
 
@@ -130,6 +132,33 @@ fn a_failure_is_stalled_without_the_secrets_of_its_values() {
     assert!(!status.to_string().contains("open-sesame"), "{status}");
     stage.configure(&json!({}));
     stage.wait_for_condition("module.addon-operator.io/victim", "Ready");
+    operator.stop();
+}
+
+#[test]
+fn the_obstacle_of_a_start_is_told_without_its_secrets() {
+    let stage = build("obstacle");
+    let fails = "if [ \"$1\" = --config ]; then echo 'configVersion: v1\nonStartup: 1'; exit; fi\n\
+                 echo no entry with open-sesame >&2; exit 1\n";
+    stage.write("global-hooks/hook.sh", &format!("#!/bin/sh\n{fails}"));
+    stage.configure(&json!({"global": "password: open-sesame"}));
+    let operator = stage.start();
+    let look = || {
+        let found = stage.namespace().object("operator", "operator").unwrap();
+        let status = found.map(|found| found["status"].to_string()).unwrap_or_default();
+        if status.contains("no entry with") {
+            Ok(Some(status))
+        } else {
+            Err(status)
+        }
+    };
+    let status = wait_until(
+        PATIENCE,
+        "the object of the operator to tell the error of the hook",
+        look,
+    )
+    .unwrap();
+    assert!(!status.contains("open-sesame"), "{status}");
     operator.stop();
 }
 

@@ -20,6 +20,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use testbed::namespace::Namespace;
 use testbed::plane::ControlPlane;
+use testbed::reader::Only;
 use testbed::registry::{programs, push};
 use testbed::report::tell;
 use testbed::wait::{wait_evenly, wait_until};
@@ -49,6 +50,7 @@ fn a_sentence_tells_each_trouble_and_ends_with_it() {
         scope.spawn(|| storage::is_not_ready(&places, "widget"));
         all_troubles_are_told(&places, &operator, &cases);
     });
+    objects_say_the_same(&places, &operator, &cases);
     few_events_tell_of_modules_that_flap(&places, &operator);
     all_cures_are_seen(&places, &outside, &operator, &cases);
     operator.stop();
@@ -79,6 +81,11 @@ impl<'a> Places<'a> {
             .full
             .kubectl(["create", "quota", "none", "--hard=pods=0"])
             .unwrap();
+        let kinds = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/charts/addon-operator/crds/status-objects.yaml"
+        );
+        plane.kubectl(["apply", "--server-side", "--filename", kinds]).unwrap();
         plane.add_real_node("second").unwrap();
         storage::add_a_dead_node(plane);
         places
@@ -131,6 +138,45 @@ fn all_troubles_are_told(places: &Places<'_>, operator: &Operator<'_>, cases: &[
         }
     };
     let waited = wait_evenly(CLOSE, PATIENCE, "a sentence for each trouble", look);
+    assert!(
+        waited.is_ok(),
+        "{}\n{}",
+        waited.unwrap_err(),
+        evidence(places, operator)
+    );
+}
+
+/// Waits until the condition of each module's object says the same as the operator. The modules that flap are not looked at.
+fn objects_say_the_same(places: &Places<'_>, operator: &Operator<'_>, cases: &[Case]) {
+    let look = || {
+        let look = Look::take(places, operator)?;
+        let objects = places
+            .own
+            .objects("modules", Only::All)
+            .map_err(|error| error.to_string())?;
+        let is_steady = |case: &&Case| !["flap", "waver"].contains(&case.name);
+        let differing = cases.iter().filter(is_steady).filter_map(|case| {
+            let object = objects.iter().find(|object| object["metadata"]["name"] == case.name);
+            let conditions = object.and_then(|object| object["status"]["conditions"].as_array());
+            let condition = conditions.and_then(|all| all.iter().find(|one| one["type"] == "Healthy"));
+            let said = condition.map(|condition| (condition["status"].as_str(), condition["message"].as_str()));
+            let status = match look.health(case.name) {
+                "Healthy" => "True",
+                "Unhealthy" => "False",
+                _ => "Unknown",
+            };
+            let expected = (Some(status), Some(look.sentence(case.name)));
+            (said != Some(expected)).then(|| format!("{}: {said:?}, not {expected:?}", case.name))
+        });
+        let differing: Vec<String> = differing.collect();
+        let is_complete = objects.len() == cases.len();
+        if is_complete && differing.is_empty() {
+            Ok(Some(()))
+        } else {
+            Err(format!("{} objects; {}", objects.len(), differing.join("\n")))
+        }
+    };
+    let waited = wait_evenly(CLOSE, PATIENCE, "objects that say the same", look);
     assert!(
         waited.is_ok(),
         "{}\n{}",

@@ -161,7 +161,9 @@ fn execute(command: Command, tell: &Sender<Event>, events: &Receiver<Event>) -> 
                 }
                 if let Err(error) = testbed::jq::provide() {
                     let error = report::chain(&error);
-                    say(&format!("hooks of tests use the jq of this machine, not that of the image: {error}"));
+                    say(&format!(
+                        "hooks of tests use the jq of this machine, not that of the image: {error}"
+                    ));
                 }
                 Ok(None)
             });
