@@ -323,13 +323,24 @@ fn an_application_of_argo_cd_is_handed_over_and_then_deleted() {
     for object in [&application, &elsewhere] {
         kubectl.feed(["apply", "--filename=-"], &object.to_string()).unwrap();
     }
+    // A field that was altered in the cluster would change at the hand-over.
+    let charts = format!("--charts {}", path.parent().unwrap().display());
+    let scale = |replicas: &str| {
+        shop.kubectl(["scale", "deployment", "front-podinfo", replicas])
+            .unwrap()
+    };
+    scale("--replicas=3");
+    let said = migration.migrate("altered", &format!("argocd front {charts}"));
+    assert_eq!(said.code, Some(2), "{}{}", said.out, said.err);
+    let expected = "would change objects: Deployment/front-podinfo has another spec.replicas; --accept-differences";
+    assert!(said.out.contains(expected), "{}", said.out);
+    scale("--replicas=2");
     let before = Migration::objects(shop, "app.kubernetes.io/name=front-podinfo");
     assert_eq!(before.len(), 2);
 
     let said = migration.migrate("none", "argocd front");
     assert_eq!(said.code, Some(2), "{}{}", said.out, said.err);
     assert!(said.out.contains("`helm pull podinfo --repo"), "{}", said.out);
-    let charts = format!("--charts {}", path.parent().unwrap().display());
     let said = migration.migrate("plan", &format!("argocd {charts}"));
     assert_eq!(said.code, Some(2), "{}{}", said.out, said.err);
     assert!(said.out.contains("/elsewhere: spec.destination.name"), "{}", said.out);

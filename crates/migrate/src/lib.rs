@@ -23,6 +23,7 @@ pub mod contents;
 pub mod flux;
 pub mod folder;
 pub mod kinds;
+pub mod live;
 pub mod manifest;
 pub mod module;
 pub mod namespace;

@@ -151,7 +151,7 @@ fn is_homeless(object: &Value, kinds: &Kinds) -> bool {
     kinds.has_namespace(object) && object["metadata"]["namespace"].as_str().is_none_or(str::is_empty)
 }
 
-fn shown(object: &Value) -> String {
+pub fn shown(object: &Value) -> String {
     let text = |value: &Value| value.as_str().unwrap_or("?").to_owned();
     format!("{}/{}", text(&object["kind"]), text(&object["metadata"]["name"]))
 }
@@ -166,7 +166,7 @@ fn identity(object: &Value) -> String {
 }
 
 /// The objects with the namespace that they get, and without the labels that only tell their owner.
-fn settled(objects: &[Rendered], namespace: &str, kinds: &Kinds) -> BTreeMap<String, Value> {
+pub fn settled(objects: &[Rendered], namespace: &str, kinds: &Kinds) -> BTreeMap<String, Value> {
     let settle = |rendered: &Rendered| {
         let mut object = rendered.object.clone();
         if is_homeless(&object, kinds) {
@@ -214,7 +214,7 @@ pub fn differences(release: &Rendering, module: &Rendering, namespace: &str, kin
     told
 }
 
-/// The same for an Application, of whose objects only the names are known. Argo CD names the CRDs and the namespace, too,
+/// The same for an Application: the names alone. Argo CD names the CRDs and the namespace, too,
 /// that helm's charts do not render.
 pub fn other_names(names: &BTreeSet<String>, module: &Rendering, namespace: &str, kinds: &Kinds) -> Vec<String> {
     let new = settled(&module.objects, namespace, kinds);
@@ -236,7 +236,8 @@ fn brief(identity: &str) -> String {
     }
 }
 
-fn differ(one: &Value, other: &Value, path: String, places: &mut Vec<String>) {
+/// Adds the places in which two values differ, up to the number that is told of one object.
+pub fn differ(one: &Value, other: &Value, path: String, places: &mut Vec<String>) {
     if places.len() >= PLACES || one == other {
         return;
     }

@@ -47,8 +47,8 @@ impl Handover<'_> {
         );
         if self.origin == Origin::Argocd {
             page.push_str(
-                "\nArgo CD keeps no record, so the objects were compared by their names alone: a field in which the chart and the cluster differ changes. \
-                 `argocd app diff` shows such fields now.\n",
+                "\nArgo CD keeps no record, so the objects were compared with those in the cluster, by dry runs. A field that the chart does not name stays \
+                 as it is.\n",
             );
         }
         self.notes(&mut page);

@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 
 use crate::contents::{self, Contents, OPERATOR_CHART};
 use crate::folder::{self, FolderError};
+use crate::live;
 use crate::manifest::{self, ARGO_HOOK, Rendering};
 use crate::module::{self, Draft, OldNames};
 use crate::namespace;
@@ -198,7 +199,8 @@ impl Taking<'_> {
                     .await?,
             ),
         };
-        let differences = self.changes(&planned, contents, &rendering, again.as_ref(), &hooks)?;
+        let live = self.live(&planned.outline, &rendering).await?;
+        let differences = self.changes(&planned, contents, &rendering, again.as_ref(), &hooks, live)?;
         remarks.extend(remarks::of_chart(&contents.chart));
         let directory = planned.dir();
         let Planned {
@@ -329,6 +331,16 @@ impl Taking<'_> {
         }
     }
 
+    /// The differences to the objects in the cluster, if there is no record of them.
+    async fn live(&self, outline: &Outline, rendering: &Rendering) -> Result<Vec<String>, NotTaken> {
+        match outline.facts {
+            Facts::Argocd(_) => live::differences(self.reader, rendering, &outline.namespace)
+                .await
+                .map_err(NotTaken::Failed),
+            Facts::Helm | Facts::Flux(_) => Ok(Vec::new()),
+        }
+    }
+
     /// All that changes, in words, if the person accepts it. `again` is a second rendering for charts without a record.
     fn changes(
         &self,
@@ -337,8 +349,10 @@ impl Taking<'_> {
         rendering: &Rendering,
         again: Option<&Rendering>,
         hooks: &[String],
+        live: Vec<String>,
     ) -> Result<Vec<String>, NotTaken> {
         let mut changes = self.differences(planned, contents, rendering)?;
+        changes.extend(live);
         if let Some(again) = again {
             let drawn = manifest::differences(rendering, again, &planned.outline.namespace, &self.reader.kinds);
             changes.extend(drawn.iter().map(|drawn| format!("{drawn} each time")));
