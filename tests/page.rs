@@ -177,7 +177,7 @@ fn outside_of_loopback_the_api_server_says_who_may_look() {
     let rules = json!([{"apiGroups": ["addon-operator.io"], "resources": ["modules"], "verbs": ["get"]}]);
     let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "looker"}, "rules": rules});
     let kubectl = stage.namespace().kubectl_as(User::Admin);
-    kubectl.feed(["apply", "--filename=-"], &role.to_string()).unwrap();
+    kubectl.apply(&role.to_string()).unwrap();
     stage.kubectl(&format!(
         "create rolebinding looker --role=looker --serviceaccount={namespace}:looker"
     ));

@@ -161,9 +161,7 @@ impl Stage {
             "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "addon-operator"}, "data": data,
         });
         let kubectl = self.namespace.kubectl_as(User::Admin);
-        kubectl
-            .feed(["apply", "--filename=-"], &config_map.to_string())
-            .unwrap();
+        kubectl.apply(&config_map.to_string()).unwrap();
     }
 
     /// The revision of each release and the size that its object shows, as in `good:1:small victim:2:large`.

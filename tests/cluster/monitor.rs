@@ -368,7 +368,7 @@ async fn namespaces_come_and_go_by_their_labels() {
     let put_other = |name: &str, x: &str| {
         let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"x": x}});
         let kubectl = other.kubectl_as(User::Admin);
-        kubectl.feed(["apply", "-f", "-"], &object.to_string()).unwrap();
+        kubectl.apply(&object.to_string()).unwrap();
     };
     stage.kubectl(&format!("label namespace NS set={label}"));
     stage.put("a", "1");

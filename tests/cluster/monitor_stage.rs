@@ -126,12 +126,7 @@ impl Stage {
     pub(crate) fn put(&self, name: &str, x: &str) {
         let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"x": x}});
         let kubectl = self.namespace.kubectl_as(User::Admin);
-        kubectl
-            .feed(
-                ["apply", "--server-side", "--force-conflicts", "-f", "-"],
-                &object.to_string(),
-            )
-            .unwrap();
+        kubectl.apply(&object.to_string()).unwrap();
     }
 
     pub(crate) fn read(&self, id: MonitorId) -> Reading {

@@ -196,10 +196,7 @@ impl<'a> Stage<'a> {
     /// Applies these manifests with kubectl.
     pub(crate) fn apply(&self, manifests: &str) {
         let kubectl = self.namespace.kubectl_as(User::Admin);
-        let namespace = self.namespace.name();
-        kubectl
-            .feed(["apply", "--namespace", namespace, "--filename=-"], manifests)
-            .unwrap();
+        kubectl.apply(manifests).unwrap();
     }
 
     /// The error text of a kubectl request that has to be refused.

@@ -201,7 +201,7 @@ pub(crate) fn cluster(name: &str, spec: &Value) -> Value {
 
 pub(crate) fn apply(namespace: &Namespace<'_>, object: &Value) {
     let kubectl = namespace.kubectl_as(User::Admin);
-    kubectl.feed(["apply", "--filename=-"], &object.to_string()).unwrap();
+    kubectl.apply(&object.to_string()).unwrap();
 }
 
 /// All that kubectl prints: warnings and the answer, or the refusal.

@@ -58,7 +58,7 @@ impl Stage {
     pub(super) fn apply(&self, object: &Value) {
         let namespace = &self.world.namespace;
         let kubectl = namespace.kubectl_as(testbed::plane::User::Admin);
-        kubectl.feed(["apply", "--filename=-"], &object.to_string()).unwrap();
+        kubectl.apply(&object.to_string()).unwrap();
     }
 
     pub(super) fn json(&self, arguments: &str) -> Value {

@@ -77,7 +77,7 @@ impl<'a> Outside<'a> {
             "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "addon-operator" }, "data": data,
         });
         let kubectl = self.namespace.kubectl_as(User::Admin);
-        kubectl.feed(["apply", "--filename=-"], &map.to_string()).unwrap();
+        kubectl.apply(&map.to_string()).unwrap();
     }
 
     pub(super) fn start(&self) -> Operator<'_> {
