@@ -43,7 +43,7 @@ pub(crate) struct Installation<'a> {
 /// Starts a control plane with a node and shows all chapters of the installation.
 /// `tool` is the program that assembles and pushes images.
 pub(crate) fn show(narrator: &Narrator, program: &Program, tool: &Path) -> anyhow::Result<()> {
-    narrator.chapter("16  Install it with helm");
+    narrator.chapter("17  Install it with helm");
     narrator
         .say("A new control plane, and a real node: containerd, kubelet and kube-proxy. The image has the modules of");
     narrator.say(
@@ -187,7 +187,7 @@ impl Installation<'_> {
 
     fn edit_badly(&self) -> anyhow::Result<()> {
         let narrator = self.narrator;
-        narrator.chapter("17  A bad edit");
+        narrator.chapter("18  A bad edit");
         self.wait_until_refused()?;
         narrator.typed(BAD_EDIT);
         let Said { is_success, text } = self.site.shell().run(BAD_EDIT)?;
@@ -252,7 +252,7 @@ impl Installation<'_> {
 
     fn change_leaders(&self) -> anyhow::Result<()> {
         let narrator = self.narrator;
-        narrator.chapter("18  The leader goes");
+        narrator.chapter("19  The leader goes");
         narrator.say(
             "Asked to end, it hands its lease over. After kill -9 it comes back under its name, to which that belongs.",
         );

@@ -8,6 +8,7 @@ mod desk;
 mod health;
 mod hooks;
 mod lives;
+mod moving_in;
 mod rule;
 mod servers;
 mod source;
@@ -99,6 +100,7 @@ impl<'a> Tour<'a> {
         self.follow_a_mask()?;
         self.copy_by_rule()?;
         self.run_servers()?;
+        self.move_in()?;
         self.show_metrics();
         Ok(())
     }
@@ -314,7 +316,7 @@ impl<'a> Tour<'a> {
     }
 
     fn show_metrics(&self) {
-        self.narrator.chapter("15  What the operator says of itself");
+        self.narrator.chapter("16  What the operator says of itself");
         self.narrator.say("Some of its metrics, shown and not believed.");
         match metrics::excerpt(self.stage.port()) {
             Ok(lines) => self.narrator.say(lines.join("\n")),

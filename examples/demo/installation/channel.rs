@@ -83,7 +83,7 @@ impl Installation<'_> {
     /// Shows how a good version is adopted. Returns the image that the Deployment names afterwards.
     fn take_good(&self, versions: &Versions) -> anyhow::Result<String> {
         let narrator = self.narrator;
-        narrator.chapter("19  A tag moves");
+        narrator.chapter("20  A tag moves");
         narrator.say(format_args!(
             "The operator follows the tag {TAG} of its own image: it asks the registry once a minute, or when told to."
         ));
@@ -123,7 +123,7 @@ impl Installation<'_> {
 
     fn send_bad_away(&self, versions: &Versions, good: &str) -> anyhow::Result<()> {
         let narrator = self.narrator;
-        narrator.chapter("20  A bad version of the operator is pushed, and the old one returns");
+        narrator.chapter("21  A bad version of the operator is pushed, and the old one returns");
         narrator.say("Version 0.3.0 has a mistake in the hook of guestbook, which reads a value that is not there:");
         for line in BREAK.lines() {
             self.type_in(line)?;
