@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
+use testbed::namespace::Namespace;
 use testbed::part::Part;
 use testbed::plane::User;
 use testbed::wait::wait_until;
@@ -106,52 +107,82 @@ fn a_release_of_helm_4_beside_the_operator_stays() {
     keeps_a_release(Part::Helm4);
 }
 
-#[test]
-fn steps_in_the_wrong_order_harm_no_release() {
-    let migration = Migration::build("order", Part::Helm4);
-    let within = migration.stage.namespace();
-    migration.install(within, "my-web", "podinfo", &["--set", "replicaCount=2"]);
-    let before = Migration::objects(within, OF_HELM);
-    let said = migration.migrate("plan", &format!("helm my-web --namespace {}", migration.operator()));
-    assert_eq!(said.code, Some(0), "{}{}", said.out, said.err);
-
-    // Marked before its module is there, and then with a module that is off.
-    migration.follow("plan", "Mark releases");
-    let stays = || {
-        let operator = migration.stage.start();
-        operator.wait_for(&[CONVERGED]);
-        operator.stop();
-        assert_eq!(
-            before,
-            Migration::objects(within, "app.kubernetes.io/name=my-web-podinfo")
-        );
-        assert_eq!(deployed(&migration, ",name=my-web"), ["my-web 1"]);
-    };
-    stays();
-    migration.copy_modules("plan");
-    stays();
-
-    // The rest of the steps, and from then on it is a release like all others.
-    migration.follow("plan", "Hand over");
-    let operator = migration.stage.start();
-    operator.wait_for_why("my-web", &["state: Ready"]);
-    let switched_off = r#"{"data":{"myWebEnabled":"false"}}"#;
-    let patch = [
+/// Patches the operator's ConfigMap.
+fn configure(within: &Namespace<'_>, data: &Value) {
+    let patch = json!({"data": data}).to_string();
+    let arguments = [
         "patch",
         "configmap",
         "addon-operator",
         "--type=merge",
         "--patch",
-        switched_off,
+        &patch,
     ];
-    within.kubectl(patch).unwrap();
-    let removed = || {
-        Some(deployed(&migration, ",name=my-web"))
-            .filter(Vec::is_empty)
-            .map(|_| Some(()))
-            .ok_or("still there")
+    within.kubectl(arguments).unwrap();
+}
+
+/// Waits until a release is gone.
+fn await_removal(migration: &Migration, name: &str) {
+    let look = || {
+        let left = deployed(migration, &format!(",name={name}"));
+        if left.is_empty() {
+            Ok(Some(()))
+        } else {
+            Err(left.join(", "))
+        }
     };
-    wait_until(PATIENCE, "the removal of a module that is off", removed).unwrap();
+    wait_until(PATIENCE, &format!("the removal of {name}"), look).unwrap();
+}
+
+#[test]
+fn steps_in_the_wrong_order_harm_no_release() {
+    let migration = Migration::build("order", Part::Helm4);
+    let within = migration.stage.namespace();
+    migration.install(within, "my-web", "podinfo", &["--set", "replicaCount=2"]);
+    let objects = || unowned(&Migration::objects(within, "app.kubernetes.io/name=my-web-podinfo"));
+    let before = objects();
+    let stays = |when: &str| {
+        assert_eq!(before, objects(), "{when}");
+        assert_eq!(deployed(&migration, ",name=my-web"), ["my-web 1"], "{when}");
+    };
+    let said = migration.migrate("plan", &format!("helm my-web --namespace {}", migration.operator()));
+    assert_eq!(said.code, Some(0), "{}{}", said.out, said.err);
+
+    // Switched on before it is marked, and marked when its module is off: the operator has tried the module meanwhile.
+    within.kubectl(["create", "configmap", "addon-operator"]).unwrap();
+    let operator = migration.stage.start();
+    operator.wait_for(&[CONVERGED]);
+    migration.copy_modules("plan");
+    operator.ask("module reload my-web");
+    migration.follow("plan", "Hand over");
+    operator.wait_for_why("my-web", &["was not installed by addon-operator"]);
+    configure(within, &json!({"myWebEnabled": "false"}));
+    migration.follow("plan", "Mark releases");
+    operator.wait_for_why("my-web", &["state: Disabled"]);
+    // The operator removes a release of its own after that.
+    configure(within, &json!({"victimEnabled": "false"}));
+    await_removal(&migration, "victim");
+    stays("switched off");
+    operator.stop();
+
+    // Its module is not there when the operator starts.
+    migration.stage.rename("modules/100-my-web", "away");
+    let operator = migration.stage.start();
+    configure(within, &json!({"goodEnabled": "false"}));
+    await_removal(&migration, "good");
+    stays("without its module");
+    let said = operator.ask("module list");
+    assert!(!said.contains("my-web"), "{said}");
+    operator.stop();
+
+    // From its first run on it is a release like all others.
+    migration.stage.rename("away", "modules/100-my-web");
+    configure(within, &json!({"myWebEnabled": "true"}));
+    let operator = migration.stage.start();
+    operator.wait_for_why("my-web", &["state: Ready"]);
+    assert_eq!(deployed(&migration, ",name=my-web"), ["my-web 2"]);
+    configure(within, &json!({"myWebEnabled": "false"}));
+    await_removal(&migration, "my-web");
     operator.stop();
 }
 

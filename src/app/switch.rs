@@ -63,10 +63,10 @@ impl Plan {
     }
 }
 
-/// The revision and the objects of the release with this name, if it belongs to this operator.
+/// The revision and the objects of the release with this name, if a removal would delete it.
 async fn release(cluster: &Cluster, name: &str) -> Result<Option<(u32, Vec<String>)>, EditError> {
     let newest = revisions::newest_revision(cluster, name).await.map_err(failed)?;
-    let Some(revision) = newest.filter(|revision| revision.newest.ours) else {
+    let Some(revision) = newest.filter(|revision| revision.newest.ours && !revision.is_handed_over) else {
         return Ok(None);
     };
     let manifest = revisions::manifest(cluster, &revision).await.map_err(failed)?;

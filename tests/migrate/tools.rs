@@ -286,7 +286,9 @@ pub(crate) fn install_crds(within: &Namespace<'_>) {
         &crds[0],
         &crds[1],
     ];
-    kubectl.run(wait).unwrap();
+    // Until a CRD has conditions, kubectl fails at once.
+    let established = || kubectl.run(wait).map(Some);
+    wait_until(PATIENCE, "the kinds of Flux and Argo CD", established).unwrap();
 }
 
 /// A Secret of helm with these contents.

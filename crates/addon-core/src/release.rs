@@ -109,7 +109,7 @@ pub struct Newest {
     pub revision: u32,
     /// The status that helm wrote.
     pub status: Status,
-    /// Whether the release carries our labels, or those of the original operator.
+    /// Whether the operator may change the release: it carries our labels or those of the original, or a person has handed it over.
     pub ours: bool,
     /// The digest of the revision's inputs, if the revision was marked with one.
     pub inputs: Option<String>,

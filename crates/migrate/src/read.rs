@@ -15,7 +15,7 @@ use kube_access::Cluster;
 use kube_access::apis::Apis;
 use kube_access::error::{Attempt, RequestError};
 use releases::revisions::contents::{self, Content};
-use releases::revisions::{CHECKSUM, HANDED_OVER, INPUTS, MAINTENANCE};
+use releases::revisions::whose::Whose;
 use serde_json::Value;
 
 use crate::kinds::Kinds;
@@ -78,17 +78,10 @@ impl Reader {
                     continue;
                 };
                 let label = |key: &str| metadata.labels.as_ref().and_then(|all| all.get(key));
-                let annotation = |key: &str| metadata.annotations.as_ref().and_then(|all| all.get(key));
-                let marks = [
-                    label(CHECKSUM),
-                    label(MAINTENANCE),
-                    annotation(INPUTS),
-                    annotation(HANDED_OVER),
-                ];
                 let record = Record {
                     revision,
                     status: label("status").cloned().unwrap_or_default(),
-                    is_ours: marks.iter().any(Option::is_some),
+                    is_ours: Whose::read(metadata) == Whose::Ours,
                     secret: name.clone(),
                 };
                 let within = metadata.namespace.clone().unwrap_or_default();

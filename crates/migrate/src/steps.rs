@@ -4,7 +4,8 @@
 
 use std::fmt::Write as _;
 
-use releases::revisions::{CHECKSUM, HANDED_OVER, INPUTS, MAINTENANCE};
+use releases::revisions::whose::HANDED_OVER;
+use releases::revisions::{CHECKSUM, INPUTS, MAINTENANCE};
 
 use crate::outline::{Left, Origin, Place, Record};
 use crate::shown::plain;

@@ -16,6 +16,7 @@ pub mod unserved;
 pub mod upgrades;
 pub mod vanishing;
 pub mod vigil;
+pub mod whose;
 
 use std::collections::BTreeMap;
 
@@ -29,6 +30,7 @@ use kube_access::error::RequestError;
 use names::replaceable::Replaceable;
 
 use self::contents::{Content, decode, encode, fields, note_failure, text};
+use self::whose::Whose;
 use futures::future::try_join;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
@@ -37,23 +39,18 @@ use kube::core::PartialObjectMeta;
 use serde_json::{Value, json};
 use upgrades::{CONFIRMED, GLOBAL, GOOD, HELD, REFUSED, REPLACEABLE, RETURNED, SECTION, replaceable};
 
-/// The label with the rendering's checksum. Its name is the original's, so that each program recognises the releases of
-/// the other.
+/// The label with the rendering's checksum, by its name in the original: each program recognises the releases of the other.
 pub const CHECKSUM: &str = "moduleChecksum";
 /// The key in the values of a release under which old versions of the original kept the checksum.
 const OLD_CHECKSUM: &str = "_addonOperatorModuleChecksum";
 /// Another label that the original writes on every release.
 pub const MAINTENANCE: &str = "maintenance.deckhouse.io/no-resource-reconciliation";
-/// The annotation with which a person hands a release over to the operator, which may then work on it. Until it has done so, it does
-/// not remove the release. It is no label, because helm would copy it to the next revision.
-pub const HANDED_OVER: &str = "addon-operator/handed-over";
 /// The label with the digest of the ConfigMap's values for the module. Helm writes it together with the revision, so no
 /// revision lacks it.
 pub const CONFIG: &str = "addon-operator/config";
 /// The label with the start time of the helm child that made the revision. It exists from helm's first write on.
 const BEGUN: &str = "addon-operator/begun";
-/// The annotation with the digest of all inputs of the revision. It is no label, because helm copies labels to the next
-/// revision, even when a person upgrades or rolls back by hand.
+/// The annotation with the digest of all inputs of the revision. Helm copies labels to the next revision, and never annotations.
 pub const INPUTS: &str = "addon-operator/inputs";
 /// The annotation with the objects of the revision.
 pub const OBJECTS: &str = "addon-operator/objects";
@@ -348,9 +345,7 @@ impl Revision {
             None => (label("name")?.to_owned(), label("version")?.parse().ok()?),
         };
         let annotation = |key: &str| metadata.annotations.as_ref().and_then(|all| all.get(key)).cloned();
-        // No other program writes the annotation, and helm never copies it.
-        let worked_on = label(CHECKSUM).is_some() || label(MAINTENANCE).is_some() || annotation(INPUTS).is_some();
-        let is_handed_over = !worked_on && annotation(HANDED_OVER).is_some();
+        let whose = Whose::read(metadata);
         let created = metadata
             .creation_timestamp
             .as_ref()
@@ -362,7 +357,7 @@ impl Revision {
         let newest = Newest {
             revision: number,
             status: Status::parse(label("status").unwrap_or_default()),
-            ours: worked_on || is_handed_over,
+            ours: whose != Whose::Theirs,
             unmanaged: label(MAINTENANCE) == Some("true"),
             inputs: annotation(INPUTS),
             checksum: label(CHECKSUM).map(str::to_owned),
@@ -388,7 +383,7 @@ impl Revision {
             remarks: annotation(REMARKS).map_or_else(Vec::new, |text| serde_json::from_str(&text).unwrap_or_default()),
             written,
             version: metadata.resource_version.clone().unwrap_or_default(),
-            is_handed_over,
+            is_handed_over: whose == Whose::HandedOver,
             is_doubtful: false,
             tag: records::tag_of(&secret, metadata.labels.as_ref()),
             secret,

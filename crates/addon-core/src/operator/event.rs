@@ -207,8 +207,7 @@ pub struct SavedState {
 pub struct ReleaseSummary {
     /// The release's name. For a release of ours it is the module's name.
     pub name: String,
-    /// Whether the release carries our labels, or the labels of the original operator. False for one that a person has handed over,
-    /// and on which the operator has not worked yet.
+    /// Whether the release carries our labels, or the labels of the original operator.
     pub ours: bool,
     /// The trace of the ConfigMap that the release was made with; `None` if it carries no trace.
     pub config: Option<ConfigTrace>,

@@ -51,7 +51,7 @@ fn a_release_is_marked_after_its_module_is_there_and_switched_on() {
     let order = [
         "kubectl apply",
         "Copy `modules`",
-        "kubectl label secret sh.helm",
+        "kubectl annotate secret sh.helm",
         "module wait web",
         "kubectl scale",
     ];

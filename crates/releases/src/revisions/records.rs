@@ -21,7 +21,8 @@ use kube_access::error::RequestError;
 use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
 
-use super::{CHECKSUM, CONTENT, Content, INPUTS, MAINTENANCE, OBJECTS, PAGE, decode, encode, fields, text};
+use super::whose::Whose;
+use super::{CONTENT, Content, OBJECTS, PAGE, decode, encode, fields, text};
 use crate::revisions;
 use objects::key::ObjectKey;
 
@@ -37,7 +38,7 @@ const SHORT: usize = 8;
 pub struct Stored {
     /// The facts for the decision.
     pub record: Record,
-    /// Whether the Secret has marks of the operator.
+    /// Whether the operator may change the release.
     pub is_ours: bool,
     secret: Secret,
 }
@@ -46,15 +47,16 @@ impl Stored {
     fn read(secret: Secret) -> Option<Self> {
         let metadata = &secret.metadata;
         let tag = tag_of(metadata.name.as_deref()?, metadata.labels.as_ref());
-        let has = |key: &str| metadata.annotations.as_ref().is_some_and(|all| all.contains_key(key));
-        let is_labelled = |key: &str| metadata.labels.as_ref().is_some_and(|all| all.contains_key(key));
         Some(Self {
             record: Record {
                 payload: contents(&secret).and_then(|content| payload(&content)),
-                is_noted: has(OBJECTS),
+                is_noted: metadata
+                    .annotations
+                    .as_ref()
+                    .is_some_and(|all| all.contains_key(OBJECTS)),
                 tag,
             },
-            is_ours: is_labelled(CHECKSUM) || is_labelled(MAINTENANCE) || has(INPUTS),
+            is_ours: Whose::read(metadata) != Whose::Theirs,
             secret,
         })
     }

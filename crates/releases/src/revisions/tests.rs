@@ -3,6 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
+use super::whose::HANDED_OVER;
 use super::*;
 
 fn secret(revision: u32, labels: &[(&str, &str)], inputs: Option<&str>) -> PartialObjectMeta<Secret> {

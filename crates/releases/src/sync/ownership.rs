@@ -13,18 +13,19 @@ use objects::key::ObjectKey;
 use crate::Tools;
 use crate::revisions::{Revision, list_releases, newest_revision};
 
-/// Lists all releases of the namespace, and takes their objects into the claims.
+/// Lists the releases of the namespace but those that are only handed over, and takes their objects into the claims.
 pub async fn list(tools: &Tools) -> Result<Vec<ReleaseSummary>, Failure> {
     let releases = list_releases(&tools.ground.cluster).await?;
     let ours = releases.iter().filter(|revision| revision.newest.ours);
     begin(tools, ours).await?;
     let summary = |revision: Revision| ReleaseSummary {
         name: revision.release,
-        // One that nothing of ours has made must not be removed because its module is not there, or off.
-        ours: revision.newest.ours && !revision.is_handed_over,
+        ours: revision.newest.ours,
         config: revision.config.as_deref().and_then(ConfigTrace::parse),
     };
-    Ok(releases.into_iter().map(summary).collect())
+    // One that nothing of ours has made must not be removed because its module is not there, or off.
+    let known = releases.into_iter().filter(|revision| !revision.is_handed_over);
+    Ok(known.map(summary).collect())
 }
 
 /// Sets the claims to the objects that are marked on the releases in the cluster.

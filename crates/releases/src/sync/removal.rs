@@ -39,7 +39,14 @@ pub async fn delete(tools: &Tools, release: &str, cancel: &CancellationToken) ->
 async fn remove(tools: &Tools, release: &str, cancel: &CancellationToken) -> Result<Reworked, Failure> {
     let mut hold = unless(cancel, async { Ok(tools.holds.hold(release).await) }).await?;
     let mut facts = facts(release, tools.helm.options().timeout);
-    unless(cancel, observe(tools, &mut facts)).await?;
+    let seen = unless(cancel, observe(tools, &mut facts)).await?;
+    if seen.is_some_and(|revision| revision.is_handed_over) {
+        info!(
+            release,
+            "the release is left alone: it was handed over, and none of its revisions is the operator's"
+        );
+        return Ok(reworked(&mut hold));
+    }
     if let Some(failure) = release::delay_of_repair(&facts) {
         return Err(failure);
     }
@@ -57,14 +64,7 @@ async fn remove(tools: &Tools, release: &str, cancel: &CancellationToken) -> Res
     }
     let acting = unless(cancel, tools.ground.acting_for(release, tools.helm.deadline())).await?;
     hold.amended.extend(prepare(tools, &acting, &revision, cancel).await?);
-    let intent = Intent {
-        kind: IntentKind::Uninstall,
-        revision_before: revision.newest.revision,
-        digest: String::new(),
-        started: now(),
-        marks: true,
-        holder: facts.tenure.as_ref().map(|tenure| tenure.holder.clone()),
-    };
+    let intent = intent(&revision, &facts);
     tools.helm.version().await?;
     info!(release, "uninstalling the release");
     let recorded = saved_state::record_intent(&tools.ground.cluster, release, &intent).await?;
@@ -92,6 +92,17 @@ async fn remove(tools: &Tools, release: &str, cancel: &CancellationToken) -> Res
         warn!(release, error = %Chain(&error), "the release is uninstalled, but the record of the helm run could not be removed");
     }
     Ok(reworked(&mut hold))
+}
+
+fn intent(revision: &Revision, facts: &Facts) -> Intent {
+    Intent {
+        kind: IntentKind::Uninstall,
+        revision_before: revision.newest.revision,
+        digest: String::new(),
+        started: now(),
+        marks: true,
+        holder: facts.tenure.as_ref().map(|tenure| tenure.holder.clone()),
+    }
 }
 
 /// Repairs the records before helm reads them: helm would leave behind the records that it cannot read, with their
