@@ -138,6 +138,10 @@ fn await_removal(migration: &Migration, name: &str) {
 fn steps_in_the_wrong_order_harm_no_release() {
     let migration = Migration::build("order", Part::Helm4);
     let within = migration.stage.namespace();
+    within.kubectl(["create", "configmap", "addon-operator"]).unwrap();
+    // The operator does not know of the release when it starts.
+    let operator = migration.stage.start();
+    operator.wait_for(&[CONVERGED]);
     migration.install(within, "my-web", "podinfo", &["--set", "replicaCount=2"]);
     let objects = || unowned(&Migration::objects(within, "app.kubernetes.io/name=my-web-podinfo"));
     let before = objects();
@@ -149,15 +153,13 @@ fn steps_in_the_wrong_order_harm_no_release() {
     assert_eq!(said.code, Some(0), "{}{}", said.out, said.err);
 
     // Switched on before it is marked, and marked when its module is off: the operator has tried the module meanwhile.
-    within.kubectl(["create", "configmap", "addon-operator"]).unwrap();
-    let operator = migration.stage.start();
-    operator.wait_for(&[CONVERGED]);
     migration.copy_modules("plan");
     operator.ask("module reload my-web");
     migration.follow("plan", "Hand over");
     operator.wait_for_why("my-web", &["was not installed by addon-operator"]);
     configure(within, &json!({"myWebEnabled": "false"}));
     migration.follow("plan", "Mark releases");
+    operator.wait_for(&["the release is left alone", "my-web"]);
     operator.wait_for_why("my-web", &["state: Disabled"]);
     // The operator removes a release of its own after that.
     configure(within, &json!({"victimEnabled": "false"}));

@@ -214,7 +214,7 @@ pub fn differences(release: &Rendering, module: &Rendering, namespace: &str, kin
     told
 }
 
-/// The same for an Application: the names alone. Argo CD names the CRDs and the namespace, too,
+/// The objects of which only Argo CD or only the module knows the name, in words. Argo CD names the CRDs and the namespace, too,
 /// that helm's charts do not render.
 pub fn other_names(names: &BTreeSet<String>, module: &Rendering, namespace: &str, kinds: &Kinds) -> Vec<String> {
     let new = settled(&module.objects, namespace, kinds);

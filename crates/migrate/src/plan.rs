@@ -24,6 +24,16 @@ pub enum Way {
     Install,
 }
 
+impl Way {
+    /// The events of helm hooks that run.
+    pub fn events(self) -> &'static [&'static str] {
+        match self {
+            Self::Mark => &["pre-upgrade", "post-upgrade"],
+            Self::Install => &["pre-install", "post-install"],
+        }
+    }
+}
+
 /// A release with the module that takes it over.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Planned {

@@ -188,10 +188,7 @@ impl Taking<'_> {
         let rendering = self
             .rendering(&planned, contents, dir, &needs, &withheld, &secret)
             .await?;
-        let hooks = match planned.way {
-            Way::Mark => rendering.hooks_at(&["pre-upgrade", "post-upgrade"]),
-            Way::Install => rendering.hooks_at(&["pre-install", "post-install"]),
-        };
+        let hooks = rendering.hooks_at(planned.way.events());
         let again = match contents.release {
             Some(_) => None,
             None => Some(
@@ -333,10 +330,10 @@ impl Taking<'_> {
 
     /// The differences to the objects in the cluster, if there is no record of them.
     async fn live(&self, outline: &Outline, rendering: &Rendering) -> Result<Vec<String>, NotTaken> {
-        match outline.facts {
-            Facts::Argocd(_) => live::differences(self.reader, rendering, &outline.namespace)
-                .await
-                .map_err(NotTaken::Failed),
+        match &outline.facts {
+            Facts::Argocd(application) => {
+                Ok(live::differences(self.reader, &application.objects, rendering, &outline.namespace).await?)
+            }
             Facts::Helm | Facts::Flux(_) => Ok(Vec::new()),
         }
     }
