@@ -41,7 +41,7 @@ pub enum JqError {
     Keep(#[from] io::Error),
 }
 
-/// A pinned package: its name, version, suite, path on the mirror, and checksum.
+/// A pinned package.
 struct Pinned<'a> {
     version: &'a str,
     suite: &'a str,
@@ -66,7 +66,11 @@ fn pinned(name: &'static str) -> Result<Pinned<'static>, JqError> {
 /// The folder with the image's jq, whether it is there or not.
 fn folder() -> Result<PathBuf, JqError> {
     let cache = environment::cache().ok_or(JqError::NoCache)?;
-    Ok(cache.join(format!("jq-{}", pinned("jq")?.version)))
+    Ok(cache.join(format!(
+        "jq-{}-libc-{}",
+        pinned("jq")?.version,
+        pinned("libc6")?.version
+    )))
 }
 
 /// The search path for hooks: with the image's jq, if `provide` was successful on this machine.
@@ -91,11 +95,12 @@ pub fn provide() -> Result<(), JqError> {
     }
     write_starter(arriving.path(), &folder)?;
     let arrived = arriving.keep();
-    // Another process may have been quicker.
-    if fs::rename(&arrived, &folder).is_err() {
+    let renamed = fs::rename(&arrived, &folder);
+    if renamed.is_err() {
         fs::remove_dir_all(&arrived)?;
     }
-    Ok(())
+    // Another process may have been quicker.
+    if folder.is_dir() { Ok(()) } else { Ok(renamed?) }
 }
 
 /// Fetches a package by apt, which checks it and knows proxies, and unpacks it.

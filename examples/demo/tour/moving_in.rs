@@ -47,7 +47,7 @@ impl Tour<'_> {
         self.type_in(&format!("mv plan/modules/100-{NAME} ../modules/"))?;
         self.type_in(&format!("addon-operator module reload {NAME}"))?;
         self.type_in("grep '^    kubectl apply' plan/STEPS.md | (cd plan; bash -eu)")?;
-        self.type_in("grep '^    kubectl annotate' plan/STEPS.md | bash -eu")?;
+        self.type_in("grep 'handed-over=true' plan/STEPS.md | bash -eu")?;
         let revision = self.wait("the release is the operator's own", || {
             match cluster::releases(self.stage.namespace())?.get(NAME) {
                 Some(release) if release.is_deployed() && release.ours && release.revision > 1 => Ok(release.revision),
