@@ -9,6 +9,7 @@ use addon_core::module::{Edition, Origin};
 use addon_core::object::patch::Operation;
 use addon_core::operator::effect::{HookRun, Job};
 use addon_core::operator::event::{Event, Finished};
+use addon_core::operator::policy::OnTrial;
 use addon_core::operator::preview::Release;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
@@ -203,12 +204,16 @@ impl World for Cluster {
         .boxed()
     }
 
-    fn foresee_removal<'a>(&'a self, release: &'a str) -> BoxFuture<'a, Result<Removal, Failure>> {
+    fn foresee_removal<'a>(&'a self, release: &'a str) -> BoxFuture<'a, Result<Option<Removal>, Failure>> {
         async move { foresight::foresee_removal(self.tools.releases()?, release, &self.stopping).await }.boxed()
     }
 
-    fn foresee_crds<'a>(&'a self, module: &'a ModuleName) -> BoxFuture<'a, Result<crds::Foreseen, Failure>> {
-        async move { unless(&self.stopping, crds::foresee(self.tools.releases()?, module)).await }.boxed()
+    fn foresee_crds<'a>(
+        &'a self,
+        module: &'a ModuleName,
+        on_trial: OnTrial,
+    ) -> BoxFuture<'a, Result<crds::Foreseen, Failure>> {
+        async move { unless(&self.stopping, crds::foresee(self.tools.releases()?, module, on_trial)).await }.boxed()
     }
 
     fn check<'a>(&'a self, sections: &'a [(Owner, Value)]) -> BoxFuture<'a, Objections> {

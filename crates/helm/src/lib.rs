@@ -95,6 +95,8 @@ pub enum Verbosity {
     Plain,
     /// The objects of the release and of helm hooks, or the error.
     Whole,
+    /// The same, as for the first installation of the release.
+    First,
     /// All objects and, if the output of templates is not YAML, that output before the error.
     Debug,
 }
@@ -132,7 +134,7 @@ impl Helm {
         &self.claims
     }
 
-    /// Renders the chart as for an upgrade, without a cluster and usually without helm hooks. For debugging the result
+    /// Renders the chart, usually as for an upgrade, without a cluster and without helm hooks. For debugging the result
     /// may be invalid YAML, followed by the error.
     pub async fn template(
         &self,
@@ -144,10 +146,13 @@ impl Helm {
     ) -> Result<String, HelmError> {
         let labelling = self.labelling(chart).await?;
         let mut args = self.args("template", chart, &labelling);
-        for flag in ["--is-upgrade", "--skip-crds", "--kube-version", kube_version] {
+        for flag in ["--skip-crds", "--kube-version", kube_version] {
             args.push(flag.into());
         }
-        if verbosity != Verbosity::Whole {
+        if verbosity != Verbosity::First {
+            args.push("--is-upgrade".into());
+        }
+        if !matches!(verbosity, Verbosity::Whole | Verbosity::First) {
             args.push("--no-hooks".into());
         }
         for part in joined(api_versions) {
@@ -177,7 +182,7 @@ impl Helm {
                     let reason = error.split("\nhelm.go:").next().unwrap_or_default();
                     Ok(format!("{rendered}\n{reason}\n"))
                 }
-                Verbosity::Debug | Verbosity::Whole | Verbosity::Plain => Err(error),
+                Verbosity::Debug | Verbosity::Whole | Verbosity::First | Verbosity::Plain => Err(error),
             };
         }
         Ok(finished.stdout.text())

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use addon_core::operator::policy::OnTrial;
 use addon_core::operator::preview::{Release, Step};
 use names::{HookId, ModuleName, Owner};
 
@@ -14,15 +15,23 @@ pub(crate) type Patches = BTreeMap<HookId, Vec<String>>;
 #[derive(Default)]
 pub(crate) struct Course {
     pub(crate) order: Vec<String>,
+    /// The modules whose CRDs are ensured. A converge does so for all of them at once, so this is not the order in which they begin.
+    pub(crate) crds: BTreeMap<String, Crds>,
     pub(crate) of: BTreeMap<String, OfModule>,
+}
+
+/// The step of a module's CRDs.
+pub(crate) struct Crds {
+    pub(crate) module: ModuleName,
+    pub(crate) on_trial: OnTrial,
+    /// Whether it comes before all releases.
+    pub(crate) is_early: bool,
 }
 
 /// The steps of one module.
 #[derive(Default)]
 pub(crate) struct OfModule {
     pub(crate) hooks: Vec<HookPlan>,
-    /// The module, if its CRDs are ensured.
-    pub(crate) crds: Option<ModuleName>,
     pub(crate) release: Option<Box<Release>>,
     /// Whether its release is removed.
     pub(crate) is_removed: bool,
@@ -61,7 +70,14 @@ impl Course {
                     hooks.push(plan);
                 }
             }
-            Step::Crds(module) => self.at(module.as_str()).crds = Some(module.clone()),
+            Step::Crds(module, on_trial) => {
+                let crds = Crds {
+                    module: module.clone(),
+                    on_trial: *on_trial,
+                    is_early: self.of.values().all(|of| of.release.is_none()),
+                };
+                self.crds.entry(module.to_string()).or_insert(crds);
+            }
             Step::Release(release) => {
                 let of = self.at(release.module.as_str());
                 (of.release, of.is_removed) = (Some(release.clone()), false);

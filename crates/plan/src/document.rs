@@ -108,6 +108,18 @@ pub enum ValuesOf {
     NoRun,
 }
 
+impl ModulePlan {
+    /// Whether nothing would happen to the module, and nothing is in its way.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.act == Act::Wait
+            && self.crds.is_empty()
+            && self.hooks.is_empty()
+            && self.release.is_none()
+            && self.waits_for.is_empty()
+            && self.error.is_none()
+    }
+}
+
 impl HookPlan {
     /// Notes that the hook has not run in earnest.
     pub(crate) fn has_not_run(&mut self) {
@@ -202,9 +214,9 @@ pub enum ObjectAct {
     Leave,
     /// The API server refuses it.
     Refused,
-    /// Its kind is not served, and no CRD of the plan brings it.
+    /// Its kind is not served when its turn comes.
     Unserved,
-    /// Its namespace does not exist, and no object of the plan is that namespace.
+    /// Its namespace does not exist when its turn comes.
     NoNamespace,
 }
 

@@ -9,7 +9,7 @@
 //!                                   |  ----> foresight (releases)      which objects
 //!                                   |  ----> files that are not in use
 //!                                   v
-//!                                document --> text
+//!                                writer --> document --> text
 //! ```
 //!
 //! Without an operator `start` does the planner's work: a new core goes through its first converge.
@@ -32,3 +32,4 @@ pub mod start;
 pub mod text;
 pub mod warnings;
 pub mod world;
+mod writer;

@@ -14,6 +14,10 @@ use crate::document::{ModulePlan, ObjectAct, ObjectPlan};
 pub(crate) struct Kinds {
     /// Those of its CRDs, which are there before its release.
     pub(crate) of_crds: Vec<Brought>,
+    /// Whether they are there before all releases.
+    pub(crate) are_early: bool,
+    /// Whether one of them is in the way of the module.
+    pub(crate) are_refused: bool,
     /// Those of the CRDs that its chart renders. Helm finds them after the release.
     pub(crate) of_chart: Vec<Brought>,
 }
@@ -26,6 +30,15 @@ pub(crate) struct News {
 }
 
 impl News {
+    /// The news before the first release.
+    pub(crate) fn of_early<'a>(all: impl Iterator<Item = &'a Kinds>) -> Self {
+        let early = all.filter(|kinds| kinds.are_early);
+        Self {
+            kinds: early.flat_map(|kinds| &kinds.of_crds).cloned().collect(),
+            namespaces: BTreeSet::new(),
+        }
+    }
+
     /// Corrects the plan of a module by the news of those before it, and adds its own.
     pub(crate) fn meet(&mut self, module: &mut ModulePlan, kinds: Kinds) {
         self.kinds.extend(kinds.of_crds);
@@ -34,29 +47,132 @@ impl News {
         // Helm makes namespaces before all other objects.
         let created = objects.iter().filter(|object| object.act == ObjectAct::Create);
         let namespaces = created.filter(|object| object.kind == "Namespace" && object.api_version == "v1");
-        self.namespaces.extend(namespaces.map(|object| object.name.clone()));
+        let own: BTreeSet<String> = namespaces.map(|object| object.name.clone()).collect();
+        let has = |namespace: &String| own.contains(namespace) || self.namespaces.contains(namespace);
         for object in &mut objects {
             let reason = match object.act {
                 ObjectAct::Unserved if self.kinds.contains(&kind_of(object)) => "a CRD of this plan brings its kind",
-                ObjectAct::NoNamespace if self.has_namespace(object) => "in a namespace of this plan",
+                ObjectAct::NoNamespace if object.namespace.as_ref().is_some_and(has) => "in a namespace of this plan",
                 _ => continue,
             };
             object.act = ObjectAct::Create;
             reason.clone_into(&mut object.reason);
         }
-        self.kinds.extend(kinds.of_chart);
-    }
-
-    fn has_namespace(&self, object: &ObjectPlan) -> bool {
-        let namespace = object.namespace.as_ref();
-        namespace.is_some_and(|namespace| self.namespaces.contains(namespace))
+        // Helm looks for all kinds before it makes the first object.
+        if objects.iter().all(|object| object.act != ObjectAct::Unserved) {
+            self.kinds.extend(kinds.of_chart);
+            self.namespaces.extend(own);
+        }
     }
 }
 
 fn kind_of(object: &ObjectPlan) -> Brought {
-    let group = object.api_version.split_once('/').map_or("", |(group, _)| group);
     Brought {
-        group: group.to_owned(),
+        api_version: object.api_version.clone(),
         kind: object.kind.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::document::{Act, End, ReleasePlan};
+
+    fn object(api_version: &str, kind: &str, namespace: Option<&str>, name: &str, act: ObjectAct) -> ObjectPlan {
+        ObjectPlan {
+            api_version: api_version.to_owned(),
+            kind: kind.to_owned(),
+            namespace: namespace.map(str::to_owned),
+            name: name.to_owned(),
+            act,
+            fields: Vec::new(),
+            reason: String::new(),
+        }
+    }
+
+    fn module(objects: Vec<ObjectPlan>) -> ModulePlan {
+        ModulePlan {
+            name: "a".to_owned(),
+            act: Act::Run,
+            because: String::new(),
+            files: None,
+            values: Vec::new(),
+            crds: Vec::new(),
+            hooks: Vec::new(),
+            release: Some(ReleasePlan {
+                end: End::Upgrade,
+                reason: String::new(),
+                hints: Vec::new(),
+                objects,
+                chart_hooks: Vec::new(),
+            }),
+            waits_for: String::new(),
+            error: None,
+        }
+    }
+
+    /// The acts on the objects of modules that begin in this order.
+    fn acts(modules: Vec<(Vec<ObjectPlan>, Kinds)>) -> Vec<ObjectAct> {
+        let mut news = News::of_early(modules.iter().map(|(_, kinds)| kinds));
+        let mut acts = Vec::new();
+        for (objects, kinds) in modules {
+            let mut module = module(objects);
+            news.meet(&mut module, kinds);
+            acts.extend(module.release.unwrap().objects.iter().map(|object| object.act));
+        }
+        acts
+    }
+
+    fn gadgets(versions: &[&str]) -> Vec<Brought> {
+        let brought = versions.iter().map(|version| Brought {
+            api_version: format!("g.example/{version}"),
+            kind: "Gadget".to_owned(),
+        });
+        brought.collect()
+    }
+
+    #[test]
+    fn a_kind_counts_from_the_step_on_that_brings_it() {
+        use ObjectAct::{Create, Unserved};
+        let gadget = |version: &str| vec![object(version, "Gadget", None, "x", Unserved)];
+        let of_crds = |are_early| Kinds {
+            of_crds: gadgets(&["v1"]),
+            are_early,
+            ..Kinds::default()
+        };
+        let none = Kinds::default;
+        // The CRDs of all modules come before the first release, or those of a module before its own.
+        assert_eq!(
+            acts(vec![(gadget("g.example/v1"), none()), (Vec::new(), of_crds(true))]),
+            [Create]
+        );
+        assert_eq!(
+            acts(vec![(gadget("g.example/v1"), none()), (Vec::new(), of_crds(false))]),
+            [Unserved]
+        );
+        assert_eq!(acts(vec![(gadget("g.example/v1"), of_crds(false))]), [Create]);
+        assert_eq!(acts(vec![(gadget("g.example/v2"), of_crds(true))]), [Unserved]);
+        // Helm does not find a kind of its own chart, and then makes nothing.
+        let rendered = || Kinds {
+            of_chart: gadgets(&["v1"]),
+            ..Kinds::default()
+        };
+        let both = vec![(gadget("g.example/v1"), rendered()), (gadget("g.example/v1"), none())];
+        assert_eq!(acts(both), [Unserved, Unserved]);
+        let later = vec![(Vec::new(), rendered()), (gadget("g.example/v1"), none())];
+        assert_eq!(acts(later), [Create]);
+    }
+
+    #[test]
+    fn a_namespace_counts_in_its_own_chart_and_later() {
+        use ObjectAct::{Create, NoNamespace};
+        let inside = || object("v1", "ConfigMap", Some("new"), "x", NoNamespace);
+        let namespace = object("v1", "Namespace", None, "new", Create);
+        let modules = vec![
+            (vec![inside()], Kinds::default()),
+            (vec![inside(), namespace], Kinds::default()),
+            (vec![inside()], Kinds::default()),
+        ];
+        assert_eq!(acts(modules), [NoNamespace, Create, Create, Create]);
     }
 }

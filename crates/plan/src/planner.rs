@@ -1,8 +1,7 @@
-//! The planner: lets a copy of the core go through a change, asks for what the copy has to know, and writes the document.
+//! The planner: lets a copy of the core go through a change, asks for what the copy has to know, and has the document written.
 //!
 //! One plan is made at a time, and the jobs of the operator go on meanwhile. Must never start a job that changes anything.
 
-use std::mem::take;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,32 +11,25 @@ use addon_core::operator::effect::Job;
 use addon_core::operator::event::{Event, Finished, HookRan};
 use addon_core::operator::preview::{Passed, Preview, PreviewQuery, RunningQuery};
 use addon_core::operator::query::StatusQuery;
-use futures::FutureExt as _;
-use futures::future::BoxFuture;
-use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use hooks::edits::Objections;
 use listeners::{Loop, Unanswered, ask};
 use masking::secret::known::Known;
 use names::Owner;
-use releases::sync::foresight::Foreseen;
 use thiserror::Error;
 use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::course::{Course, OfModule, Patches};
-use crate::document::{Act, HookPlan, ModulePlan, Plan, Refused};
+use crate::course::{Course, Patches};
+use crate::document::{Plan, Refused};
 use crate::moment::Moment;
-use crate::news::{Kinds, News};
-use crate::objects;
 use crate::world::{Files, NewFiles, World};
+use crate::writer::Writer;
 
 /// The longest wait for running jobs. A plan that is made beside them says so.
 const QUIET_WITHIN: Duration = Duration::from_secs(10);
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 /// The longest time for a plan. The command waits a little longer.
 pub(crate) const LONGEST: Duration = Duration::from_mins(4);
-/// The number of releases that are foreseen at the same time: each renders a chart.
-const AT_ONCE: usize = 2;
 
 /// The change whose effects a plan shows.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -146,15 +138,7 @@ impl Planner {
             }
             preview.edit(edited.data, edited.confirms);
         }
-        if let Some(values) = files.global_values.take()
-            && let Err(failure) = preview.renew_global_values(values)
-        {
-            files.refused.push(Refused {
-                name: Owner::Global.values_key(),
-                reason: format!("the global values of the directories cannot be used: {failure}"),
-            });
-        }
-        files.events.drain(..).for_each(|event| preview.take(event));
+        take_up(&mut files, &mut preview);
         let world = files.world.clone().unwrap_or_else(|| Arc::clone(&self.world));
         let patches = go(&*world, &mut preview).await?;
 
@@ -206,6 +190,19 @@ impl Planner {
     }
 }
 
+/// Lets the copy take up files that are not in use.
+fn take_up(files: &mut NewFiles, preview: &mut Preview) {
+    if let Some(values) = files.global_values.take()
+        && let Err(failure) = preview.renew_global_values(values)
+    {
+        files.refused.push(Refused {
+            name: Owner::Global.values_key(),
+            reason: format!("the global values of the directories cannot be used: {failure}"),
+        });
+    }
+    files.events.drain(..).for_each(|event| preview.take(event));
+}
+
 /// Lets the preview go to its end. Returns the patches of the hooks that were tried.
 async fn go(world: &dyn World, preview: &mut Preview) -> Result<Patches, NoPlan> {
     let mut patches = Patches::new();
@@ -247,113 +244,4 @@ pub(crate) fn noted(passed: &Passed, patches: &Patches, plan: &mut Plan) -> Cour
     });
     plan.refused.extend(refused);
     course
-}
-
-/// Writes the document of a plan.
-pub(crate) struct Writer<'a> {
-    pub(crate) world: &'a dyn World,
-    pub(crate) files: &'a NewFiles,
-    pub(crate) before: &'a Moment,
-    pub(crate) after: &'a Moment,
-    /// Whether no operator runs: then nothing is known of the values before.
-    pub(crate) is_start: bool,
-}
-
-impl Writer<'_> {
-    pub(crate) async fn write(&self, plan: &mut Plan, mut course: Course) -> Result<(), NoPlan> {
-        let (before, after) = (self.before, self.after);
-        for name in after.waiting(before) {
-            course.at(&name);
-        }
-        for name in before.switched_off(after) {
-            course.at(name).is_off = true;
-        }
-        if !self.is_start {
-            plan.global = after.changed_values(before, None);
-        }
-        plan.refused.extend(after.refused(before));
-        plan.held.extend(after.held(before));
-        plan.left_out.extend(self.files.left_out.iter().cloned());
-        let gone = &self.files.gone;
-        plan.left_out.extend(after.in_need_of(gone));
-        let gone: Vec<&str> = gone
-            .iter()
-            .map(String::as_str)
-            .filter(|name| before.has_on(name))
-            .collect();
-        if !gone.is_empty() {
-            let gone = gone.join(", ");
-            let enabled = "the list of enabled modules that hooks and charts see";
-            plan.left_out
-                .push(format!("{enabled} still has those that are gone ({gone})"));
-        }
-        let of = |name: &String| self.module(name.clone(), &course.of[name]).boxed();
-        let planned: Vec<BoxFuture<'_, _>> = course.order.iter().map(of).collect();
-        let planned: Vec<_> = stream::iter(planned).buffered(AT_ONCE).try_collect().await?;
-        let mut news = News::default();
-        for (mut module, kinds) in planned {
-            news.meet(&mut module, kinds);
-            plan.modules.push(module);
-        }
-        Ok(())
-    }
-
-    async fn module(&self, name: String, course: &OfModule) -> Result<(ModulePlan, Kinds), NoPlan> {
-        let (was, is) = (self.before.modules.get(&name), self.after.modules.get(&name));
-        let mut plan = ModulePlan {
-            files: self.files.told.get(&name).cloned(),
-            name,
-            act: Act::Wait,
-            because: is.map(|report| report.enabled_by.clone()).unwrap_or_default(),
-            values: Vec::new(),
-            crds: Vec::new(),
-            hooks: course.hooks.clone(),
-            release: None,
-            waits_for: is.map(|report| report.waits_for.clone()).unwrap_or_default(),
-            error: is.and_then(|report| report.error.clone()),
-        };
-        let mut kinds = Kinds::default();
-        if course.is_removed {
-            plan.act = Act::Remove;
-            if self.files.gone.contains(&plan.name) {
-                "its directory is gone".clone_into(&mut plan.because);
-            }
-            let gone = self.world.foresee_removal(&plan.name).await.map_err(NoPlan::Failed)?;
-            plan.release = Some(objects::removal(gone));
-            return Ok((plan, kinds));
-        }
-        if course.is_off {
-            plan.act = Act::Remove;
-            return Ok((plan, kinds));
-        }
-        if let Some(module) = &course.crds {
-            match self.world.foresee_crds(module).await {
-                Ok(foreseen) => {
-                    plan.crds = foreseen.changes.into_iter().map(objects::object).collect();
-                    kinds.of_crds = foreseen.brought;
-                }
-                Err(failure) => plan.error = plan.error.or(Some(failure.to_string())),
-            }
-        }
-        // A module without a chart has hooks alone.
-        if course.release.is_some() || (!course.hooks.is_empty() && plan.waits_for.is_empty()) {
-            if self.is_start || was.is_some_and(|report| report.enabled) {
-                plan.act = Act::Run;
-            } else {
-                plan.act = Act::SwitchOn;
-                plan.hooks.iter_mut().for_each(HookPlan::has_not_run);
-            }
-        }
-        if let Some(release) = &course.release {
-            if !self.is_start {
-                plan.values = self.after.changed_values(self.before, Some(&release.module));
-            }
-            let mut foreseen = self.world.foresee(release).await.map_err(NoPlan::Failed)?;
-            if let Foreseen::Upgrade { brought, .. } = &mut foreseen {
-                kinds.of_chart = take(brought);
-            }
-            plan.release = Some(objects::release(foreseen));
-        }
-        Ok((plan, kinds))
-    }
 }

@@ -24,8 +24,9 @@ use tokio::time::{Instant, sleep_until, timeout};
 use crate::course::Patches;
 use crate::document::{Act, End, HookPlan, ModulePlan, Plan, ValuesOf};
 use crate::moment::Moment;
-use crate::planner::{LONGEST, NoPlan, Writer, noted, outcome};
+use crate::planner::{LONGEST, NoPlan, noted, outcome};
 use crate::world::{NewFiles, World};
+use crate::writer::Writer;
 
 /// The longest time without a job that succeeds. After it the plan says why the first converge is not over.
 const SILENCE: Duration = Duration::from_secs(20);

@@ -190,16 +190,8 @@ fn of_object(text: &mut String, object: &ObjectPlan, paint: Paint) {
         ObjectAct::Delete => ("-", Tone::Bad, ""),
         ObjectAct::Leave => ("·", Tone::Faint, "not rendered any more, and kept"),
         ObjectAct::Refused => ("!", Tone::Bad, "refused by the API server"),
-        ObjectAct::Unserved => (
-            "!",
-            Tone::Bad,
-            "its kind is not served, and no CRD of this plan brings it",
-        ),
-        ObjectAct::NoNamespace => (
-            "!",
-            Tone::Bad,
-            "its namespace does not exist, and this plan does not bring it",
-        ),
+        ObjectAct::Unserved => ("!", Tone::Bad, "its kind is not served when its turn comes"),
+        ObjectAct::NoNamespace => ("!", Tone::Bad, "its namespace does not exist when its turn comes"),
     };
     let namespace = object
         .namespace

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use addon_core::failure::Failure;
 use addon_core::operator::effect::{HookRun, Job};
 use addon_core::operator::event::{Event, Finished, HookRan};
+use addon_core::operator::policy::OnTrial;
 use addon_core::operator::preview::Release;
 use futures::future::BoxFuture;
 use hooks::edits::Objections;
@@ -28,10 +29,14 @@ pub trait World: fmt::Debug + Send + Sync {
     fn try_out(&self, run: HookRun) -> BoxFuture<'_, Result<Option<Tried>, Failure>>;
     /// Foresees a release.
     fn foresee<'a>(&'a self, release: &'a Release) -> BoxFuture<'a, Result<Foreseen, Failure>>;
-    /// Foresees the removal of a release.
-    fn foresee_removal<'a>(&'a self, release: &'a str) -> BoxFuture<'a, Result<Removal, Failure>>;
+    /// Foresees the removal of a release; none if nothing would be removed.
+    fn foresee_removal<'a>(&'a self, release: &'a str) -> BoxFuture<'a, Result<Option<Removal>, Failure>>;
     /// Foresees the changes of a module's CRDs.
-    fn foresee_crds<'a>(&'a self, module: &'a ModuleName) -> BoxFuture<'a, Result<crds::Foreseen, Failure>>;
+    fn foresee_crds<'a>(
+        &'a self,
+        module: &'a ModuleName,
+        on_trial: OnTrial,
+    ) -> BoxFuture<'a, Result<crds::Foreseen, Failure>>;
     /// Asks the executables that check settings about sections, each with the defaults of its schema.
     fn check<'a>(&'a self, sections: &'a [(Owner, Value)]) -> BoxFuture<'a, Objections>;
     /// Reads files of modules that are not in use; the reason if that is not possible.

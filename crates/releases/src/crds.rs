@@ -17,7 +17,7 @@ use tracing::info;
 use crate::Tools;
 use crate::crd::foresight::{Brought, foresee_crd};
 use crate::crd::{CrdError, await_crd, ensure_crd};
-use crate::sync::foresight::Change;
+use crate::sync::foresight::{Act, Change};
 use objects::ensure::Ensured;
 use objects::key::key_of;
 
@@ -99,27 +99,47 @@ pub struct Foreseen {
     pub changes: Vec<Change>,
     /// The kinds of all CRDs, also of those that do not change.
     pub brought: Vec<Brought>,
+    /// The CRD for which the module would not go on.
+    pub obstacle: Option<String>,
 }
 
 /// The changes that `ensure` would make for a module.
-pub async fn foresee(tools: &Tools, module: &ModuleName) -> Result<Foreseen, Failure> {
+pub async fn foresee(tools: &Tools, module: &ModuleName, on_trial: OnTrial) -> Result<Foreseen, Failure> {
     let catalogue = tools.ground.catalogue.borrow().clone();
     let files = catalogue.module(module)?;
-    let (found, failures) = read(&files.dir, files.crds.clone()).await;
-    if let Some(failure) = join(&failures) {
-        return Err(failure.within(format_args!("cannot ensure the CRDs of module '{module}'")));
+    let (found, mut failures) = read(&files.dir, files.crds.clone()).await;
+    let mut foreseen = Foreseen::default();
+    if found.is_empty() && failures.is_empty() {
+        return Ok(foreseen);
     }
     let owner = Owner::Module(module.clone());
     let acting = tools.ground.acting(&owner, Duration::ZERO).await?;
     let labels = &tools.helm.options().labels;
-    let mut foreseen = Foreseen::default();
-    for Found { crd, .. } in found {
-        foreseen.brought.extend(Brought::by(&crd.manifest));
-        let act = foresee_crd(acting.cluster(), &crd.name, &crd.manifest, labels).await?;
+    for Found { place, crd } in found {
+        let act = match foresee_crd(acting.cluster(), &crd.name, &crd.manifest, labels).await {
+            Ok(act) => act,
+            Err(failure) => {
+                failures.push(failure.within(place));
+                continue;
+            }
+        };
+        let obstacle = match (&act, on_trial) {
+            (Some(Act::Refused(_)), _) => Some(format!("CRD '{}' is refused", crd.name)),
+            (Some(Act::Change { .. }), OnTrial::Yes) => Some(CrdError::Held { name: crd.name }.to_string()),
+            _ => None,
+        };
+        if obstacle.is_none() {
+            foreseen.brought.extend(Brought::by(&crd.manifest));
+        }
+        foreseen.obstacle = foreseen.obstacle.or(obstacle);
         let change = key_of(&crd.manifest).zip(act);
         foreseen
             .changes
             .extend(change.map(|(object, act)| Change { object, act }));
+    }
+    if let Some(failure) = join(&failures) {
+        let failure = failure.within(format_args!("cannot ensure the CRDs of module '{module}'"));
+        foreseen.obstacle = Some(failure.to_string());
     }
     Ok(foreseen)
 }

@@ -28,6 +28,30 @@ pub struct Tried {
     pub applied: Value,
 }
 
+/// Why an object is not applied in a dry run.
+#[derive(Debug)]
+pub enum NotTried {
+    /// The API server does not serve its kind.
+    Unserved(Failure),
+    /// The API server refuses the request, or cannot be reached.
+    Request(RequestError),
+}
+
+impl From<RequestError> for NotTried {
+    fn from(error: RequestError) -> Self {
+        Self::Request(error)
+    }
+}
+
+impl From<NotTried> for Failure {
+    fn from(error: NotTried) -> Self {
+        match error {
+            NotTried::Unserved(failure) => failure,
+            NotTried::Request(error) => error.into(),
+        }
+    }
+}
+
 /// Changes an object as helm would, in a dry run: from its form in the deployed revision, which is null if the revision does not have
 /// it, to the rendered form. `None` for an object without a name.
 pub async fn try_to_upgrade(
@@ -85,13 +109,13 @@ fn api(cluster: &Cluster, kind: &Kind, namespace: Option<&str>) -> Api<DynamicOb
 
 /// Applies an object in a dry run; `None` for an object without a name. An object without a namespace belongs to
 /// that of the releases.
-pub async fn try_to_apply(cluster: &Cluster, object: &Value, apis: &Apis) -> Result<Option<Tried>, Failure> {
+pub async fn try_to_apply(cluster: &Cluster, object: &Value, apis: &Apis) -> Result<Option<Tried>, NotTried> {
     let Some(key) = key::key_of(object) else {
         return Ok(None);
     };
-    let kind = apis
-        .kind(&key.api_version, &key.kind)
-        .ok_or_else(|| unknown(&key, cluster.server()))?;
+    let Some(kind) = apis.kind(&key.api_version, &key.kind) else {
+        return Err(NotTried::Unserved(unknown(&key, cluster.server())));
+    };
     let namespace = kind
         .namespaced
         .then(|| key.namespace.as_deref().unwrap_or(cluster.namespace()));

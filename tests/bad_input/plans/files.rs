@@ -12,6 +12,9 @@ use crate::bad_input::stage::{CONVERGED, Stage, assert_says};
 const TRACE: &str = "#!/bin/sh\nif [ \"$1\" = --config ]; then echo 'configVersion: v1\nonStartup: 1'; exit; fi\n\
                      touch \"$(dirname \"$0\")/ran\"\n";
 
+/// An enabled script that says yes while the global colour is red.
+const SAYS_RED: &str = "#!/bin/bash\njq '.global.colour == \"red\"' \"$VALUES_PATH\" >\"$MODULE_ENABLED_RESULT\"\n";
+
 #[test]
 fn a_plan_of_other_directories_says_which_modules_come_go_and_change() {
     let stage = Stage::build("other-dirs");
@@ -83,6 +86,8 @@ fn a_plan_of_other_directories_has_their_global_values() {
     stage.write("modules/010-good/templates/a.yaml", &from_global);
     let flags = fs_err::read_to_string(stage.path("modules/values.yaml")).unwrap();
     stage.write("modules/values.yaml", &format!("{flags}global: {{colour: red}}\n"));
+    // The answer of an enabled script may follow from them.
+    stage.write("modules/020-victim/enabled", SAYS_RED);
     stage.configure(&json!({}));
     let operator = stage.start();
     operator.wait_for(&[CONVERGED]);
@@ -90,11 +95,12 @@ fn a_plan_of_other_directories_has_their_global_values() {
     stage.write("next/values.yaml", &format!("{flags}global: {{colour: blue}}\n"));
     let said = operator.ask_for_code(2, &format!("plan --modules-dir {}", stage.path("next").display()));
     let expected = [
-        "1. good runs",
+        "1. victim is removed (enabled script)",
+        "2. good runs",
         "~ ConfigMap good",
         "data.size: red → blue",
         "global\n   values   colour: red → blue",
-        "objects: 0 created, 1 changed, 0 deleted",
+        "objects: 0 created, 1 changed, 1 deleted",
     ];
     assert_says(&said, &expected);
     stage.write("next/values.yaml", &format!("{flags}global: {{colour: [blue}}\n"));

@@ -81,7 +81,7 @@ fn a_plan_knows_the_kinds_and_namespaces_that_it_brings_and_names_helm_hooks() {
         "home is switched on, and runs (ConfigMap)",
         &format!("+ Namespace {home}"),
         &format!("+ ConfigMap {home}/at-home (in a namespace of this plan)"),
-        &format!("! ConfigMap {home}-nowhere/nowhere (its namespace does not exist, and this plan does not bring it)"),
+        &format!("! ConfigMap {home}-nowhere/nowhere (its namespace does not exist when its turn comes)"),
         "> ConfigMap before (helm hook: pre-install)\n",
         "objects: 4 created, 0 changed, 0 deleted, 1 refused",
     ];
@@ -123,7 +123,9 @@ fn a_plan_knows_the_kinds_and_namespaces_that_it_brings_and_names_helm_hooks() {
     );
     let said = operator.ask_for_code(2, &plan);
     let refused = format!("! CustomResourceDefinition gadgets.{group} (refused by the API server: ");
-    assert_says(&said, &[&refused, "spec.scope", "field is immutable"]);
+    let obstacle = format!("error    CRD 'gadgets.{group}' is refused");
+    assert_says(&said, &[&refused, "spec.scope", "field is immutable", &obstacle]);
+    assert!(!said.contains("release  "), "{said}");
     stage.write("next/030-kinds/crds/gadget.yaml", "kind: Nonsense");
     let said = operator.ask_for_code(2, &plan);
     assert_says(&said, &["cannot ensure the CRDs of module 'kinds': crds/gadget.yaml"]);

@@ -21,6 +21,7 @@ use super::effect::{Effect, Job, Notice};
 use super::event::{ConfigRead, Event, Finished, HookRan, Reworked, Saved, Settled, SyncAction, Synced};
 use super::explain::Query;
 use super::health::{HealthSight, Seen};
+use super::policy::OnTrial;
 use super::provenance::Provenance;
 use super::query::StatusQuery;
 use super::survey::Survey;
@@ -108,8 +109,8 @@ pub struct Passed {
 /// An act of the operator that changes the world, in the order in which it begins.
 #[derive(Debug, Clone)]
 pub enum Step {
-    /// The CRDs of a module are created or changed.
-    Crds(ModuleName),
+    /// The CRDs of a module are created or changed if they differ. A version on trial changes none.
+    Crds(ModuleName, OnTrial),
     /// A hook runs.
     Hook {
         /// The hook.
@@ -211,6 +212,8 @@ impl Preview {
     /// Lets the files of modules directories hold these global values.
     pub fn renew_global_values(&mut self, values: Value) -> Result<(), Failure> {
         let renewed = self.copy.renew_global_values(values);
+        // Any event lets the copy go on.
+        self.take(Event::TimerFired);
         renewed.map_err(|rejected| Failure::of(Class::Invalid, &rejected))
     }
 
@@ -312,8 +315,13 @@ impl Preview {
                 };
                 self.synced(release, ticket)
             }
-            Job::EnsureCrds { modules, ticket, .. } => {
-                self.steps.extend(modules.into_iter().map(Step::Crds));
+            Job::EnsureCrds {
+                modules,
+                on_trial,
+                ticket,
+            } => {
+                self.steps
+                    .extend(modules.into_iter().map(|module| Step::Crds(module, on_trial)));
                 Finished::CrdsEnsured(ticket, Ok(BTreeMap::new()))
             }
             Job::StartMonitors { .. } if self.begins_watches => return Err(Box::new(job)),

@@ -99,7 +99,7 @@ impl Run<'_> {
                 Step::Removal(release) => {
                     deeds.insert(release, None);
                 }
-                Step::Hook { .. } | Step::Crds(_) => {}
+                Step::Hook { .. } | Step::Crds(..) => {}
             }
         }
         Ok(passed.unfinished.is_empty().then_some(deeds))

@@ -11,22 +11,32 @@ use super::difference::difference;
 use super::{CrdError, about_crd, labelled, spoken, stored_versions, try_to_change};
 use crate::sync::foresight::Act;
 
-/// A kind that a CRD brings.
+/// A kind that a CRD brings, in one of its versions.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Brought {
-    pub group: String,
+    /// Group and version, as objects name them.
+    pub api_version: String,
     pub kind: String,
 }
 
 impl Brought {
-    /// The kind of a CRD; none for any other object.
-    pub fn by(object: &Value) -> Option<Self> {
-        let text = |pointer: &str| Some(object.pointer(pointer)?.as_str()?.to_owned());
-        (object["kind"] == "CustomResourceDefinition").then_some(())?;
-        Some(Self {
-            group: text("/spec/group")?,
-            kind: text("/spec/names/kind")?,
-        })
+    /// The kind of a CRD in all versions that it serves; none for any other object.
+    pub fn by(object: &Value) -> Vec<Self> {
+        if object["kind"] != "CustomResourceDefinition" {
+            return Vec::new();
+        }
+        let spec = &object["spec"];
+        let (Some(group), Some(kind)) = (spec["group"].as_str(), spec["names"]["kind"].as_str()) else {
+            return Vec::new();
+        };
+        let versions = spec["versions"].as_array().into_iter().flatten();
+        let served = versions.filter(|version| version["served"] == true);
+        let named = served.filter_map(|version| version["name"].as_str());
+        let brought = named.map(|version| Self {
+            api_version: format!("{group}/{version}"),
+            kind: kind.to_owned(),
+        });
+        brought.collect()
     }
 }
 
@@ -69,7 +79,7 @@ async fn changed(cluster: &Cluster, wanted: &Value, name: &str) -> Result<Option
     let live = spoken(&found);
     let (kept, dropped) = stored_versions(wanted, &found);
     let applied = if dropped.is_empty() || kept.is_empty() {
-        spoken(&try_to_change(cluster, name, patch).await?)
+        spoken(&try_to_change(cluster, &found, name, patch).await?)
     } else {
         // The API server accepts the patch only after objects are rewritten.
         let mut applied = live.clone();

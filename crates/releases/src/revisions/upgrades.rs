@@ -51,8 +51,6 @@ pub struct Base {
     pub version: Option<String>,
     /// The objects of the revision, without helm hooks.
     pub manifest: String,
-    /// The manifests of the revision's helm hooks.
-    pub hooks: Vec<String>,
     /// The templates of the revision's chart, each with its path in the chart.
     pub templates: Vec<Template>,
     /// The objects of the revision whose kinds are no longer served as it names them.
@@ -92,18 +90,22 @@ pub async fn base_of(cluster: &Cluster, newest: &Revision, apis: &Apis) -> Resul
     let chart = fields(&content, "chart");
     let version = text(&fields(&chart, "metadata"), "version");
     let templates = chart.get("templates").map(|raw| serde_json::from_str(raw.get()));
-    let hooks: Option<Vec<Hook>> = content
-        .get("hooks")
-        .and_then(|raw| serde_json::from_str(raw.get()).ok());
     Ok(Base {
         asked: base.asked.clone(),
         confirmed: base.newest.confirmed.clone(),
         version: (!version.is_empty()).then_some(version),
         unserved: unserved::unserved(cluster, &manifest, apis).await,
         manifest,
-        hooks: hooks.into_iter().flatten().map(|hook| hook.manifest).collect(),
         templates: templates.and_then(Result::ok).unwrap_or_default(),
     })
+}
+
+/// The manifests of a revision's helm hooks.
+pub async fn hooks_of(cluster: &Cluster, revision: &Revision) -> Result<Vec<String>, RequestError> {
+    let (_, content) = revisions::content(cluster, revision).await?;
+    let hooks = content.get("hooks").map(|raw| serde_json::from_str(raw.get()));
+    let hooks: Vec<Hook> = hooks.and_then(Result::ok).unwrap_or_default();
+    Ok(hooks.into_iter().map(|hook| hook.manifest).collect())
 }
 
 /// Rewrites the record of the revision that helm would upgrade from, as [`unserved::amend`] does.

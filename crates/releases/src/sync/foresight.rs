@@ -6,10 +6,11 @@
 pub mod chart_hook;
 
 use std::collections::BTreeMap;
+use std::mem;
 
 use addon_core::failure::{Class, Failure};
 use addon_core::release::refusal::Way;
-use addon_core::release::{self, ReleaseStep};
+use addon_core::release::{self, ReleaseStep, Status};
 use addon_core::values::vetted::Vetting;
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use helm::Verbosity;
@@ -19,7 +20,7 @@ use objects::key::{self, Identity, ObjectKey, identity};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use self::chart_hook::{ChartHook, INSTALL, REMOVAL, UPGRADE};
+use self::chart_hook::{ChartHook, EVENTS, INSTALL, REMOVAL, UPGRADE};
 use super::brake::{goes_with_its_rendering, objects_of};
 use super::source::Source;
 use super::wanted::{Wanted, vet_for_helm};
@@ -68,7 +69,7 @@ pub struct Change {
 }
 
 /// The removal of a release.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Removal {
     /// The objects that helm deletes, and those that it keeps.
     pub objects: Vec<Change>,
@@ -128,18 +129,27 @@ pub async fn foresee(
     Box::pin(sync.foresee()).await
 }
 
-/// Foresees the removal of a release.
-pub async fn foresee_removal(tools: &Tools, release: &str, cancel: &CancellationToken) -> Result<Removal, Failure> {
+/// Foresees the removal of a release; none if there is no release, or one that the operator does not remove.
+pub async fn foresee_removal(
+    tools: &Tools,
+    release: &str,
+    cancel: &CancellationToken,
+) -> Result<Option<Removal>, Failure> {
     let cluster = &tools.ground.cluster;
     let apis = unless(cancel, cluster.apis()).await?;
     let base = async {
-        let Some(newest) = revisions::newest_revision(cluster, release).await? else {
+        let newest = revisions::newest_revision(cluster, release).await?;
+        let Some(newest) = newest.filter(|revision| revision.newest.ours && !revision.is_handed_over) else {
             return Ok(None);
         };
-        Ok(Some(Box::pin(upgrades::base_of(cluster, &newest, &apis)).await?))
+        let hooks = upgrades::hooks_of(cluster, &newest).await?;
+        Ok(Some((
+            Box::pin(upgrades::base_of(cluster, &newest, &apis)).await?,
+            hooks,
+        )))
     };
-    let Some(base) = unless(cancel, base).await? else {
-        return Ok(Removal::default());
+    let Some((base, hooks)) = unless(cancel, base).await? else {
+        return Ok(None);
     };
     let objects = objects_of(release, &base.manifest)?.into_iter();
     let gone = objects.filter_map(|object| {
@@ -152,11 +162,11 @@ pub async fn foresee_removal(tools: &Tools, release: &str, cancel: &Cancellation
             },
         })
     });
-    let hooks = objects_of(release, &base.hooks.join("\n---\n"))?;
-    Ok(Removal {
+    let hooks = objects_of(release, &hooks.join("\n---\n"))?;
+    Ok(Some(Removal {
         objects: gone.collect(),
         hooks: chart_hook::among(&hooks, REMOVAL),
-    })
+    }))
 }
 
 impl Sync<'_> {
@@ -189,37 +199,56 @@ impl Sync<'_> {
     }
 
     async fn upgraded(&mut self, reason: String) -> Result<Foreseen, Failure> {
-        if self.manifest.is_empty() {
-            match self.render().await {
-                Ok(manifest) => self.manifest = manifest,
+        let is_first = self
+            .revision
+            .as_ref()
+            .is_none_or(|revision| revision.newest.status == Status::Uninstalled);
+        let (verbosity, events) = if is_first {
+            (Verbosity::First, INSTALL)
+        } else {
+            (Verbosity::Whole, UPGRADE)
+        };
+        // An annotation may come from the values.
+        let has_hooks = self.chart.mentions(&[EVENTS]).await || self.chart.values.to_string().contains(EVENTS);
+        let is_whole = is_first || self.manifest.is_empty() || has_hooks;
+        let manifest = if is_whole {
+            match self.rendered(verbosity).await {
+                Ok(whole) => whole,
                 Err(failure) if failure.class == Class::Cancelled => return Err(failure),
                 Err(failure) => return Ok(Foreseen::Fails(failure)),
             }
-        }
+        } else {
+            mem::take(&mut self.manifest)
+        };
         let release = self.facts.release.as_str();
-        let rendered = objects_of(release, &self.manifest)?;
+        let (of_hooks, rendered): (Vec<_>, Vec<_>) = objects_of(release, &manifest)?
+            .into_iter()
+            .partition(chart_hook::is_one);
         let deployed = match &self.revision {
-            Some(revision) => {
+            // What helm has uninstalled with its history kept is gone already.
+            Some(revision) if !is_first => {
                 self.allowed.extend(revision.allowed.iter().cloned());
                 let base = Box::pin(upgrades::base_of(&self.tools.ground.cluster, revision, &self.apis));
                 let base = unless(self.cancel, async { Ok(base.await?) }).await?;
                 objects_of(release, &base.manifest)?
             }
-            None => Vec::new(),
+            Some(_) | None => Vec::new(),
         };
-        let whole = match self.rendered(Verbosity::Whole).await {
-            Ok(whole) => objects_of(&self.facts.release, &whole)?,
-            Err(failure) if failure.class == Class::Cancelled => return Err(failure),
-            Err(failure) => return Ok(Foreseen::Fails(failure)),
+        let brought: Vec<_> = rendered
+            .iter()
+            .map(|object| (key::key_of(object), Brought::by(object)))
+            .collect();
+        let objects = unless(self.cancel, self.changes(rendered, deployed)).await?;
+        let is_refused = |crd: &Option<ObjectKey>| {
+            let mut refused = objects.iter().filter(|change| matches!(change.act, Act::Refused(_)));
+            refused.any(|change| Some(&change.object) == crd.as_ref())
         };
-        let events = if self.revision.is_some() { UPGRADE } else { INSTALL };
-        let brought = rendered.iter().filter_map(Brought::by).collect();
-        let objects = self.changes(rendered, deployed);
+        let brought = brought.into_iter().filter(|(crd, _)| !is_refused(crd));
         Ok(Foreseen::Upgrade {
             reason,
-            objects: unless(self.cancel, objects).await?,
-            hooks: chart_hook::among(&whole, events),
-            brought,
+            brought: brought.flat_map(|(_, brought)| brought).collect(),
+            objects,
+            hooks: chart_hook::among(&of_hooks, events),
         })
     }
 

@@ -81,7 +81,7 @@ pub async fn render(
     })?;
     let (cluster, apis) = (&tools.ground.cluster, &*apis);
     let tried = stream::iter(documents.into_iter().flat_map(flat))
-        .map(|object| async move { try_to_apply(cluster, &object, apis).await })
+        .map(|object| async move { Ok::<_, Failure>(try_to_apply(cluster, &object, apis).await?) })
         .buffered(AT_ONCE)
         .try_collect::<Vec<_>>();
     let tried = unless(cancel, tried).await?;

@@ -46,6 +46,7 @@ impl Operator {
     /// Takes other global values of files, and lets a converge follow if the effective values changed. The patches of hooks stay.
     pub(in crate::operator) fn renew_global_values(&mut self, values: Value) -> Result<(), Rejected> {
         if self.values.set_static(&Owner::Global, values)? {
+            self.verdicts.grow_stale(Reason::FilesRead);
             self.request_converge(Reason::FilesRead, true);
         }
         Ok(())

@@ -4,7 +4,7 @@ use objects::key::{ObjectKey, key_of};
 use serde_json::Value;
 
 /// The annotation with the events of an object, joined by commas.
-const EVENTS: &str = "helm.sh/hook";
+pub(super) const EVENTS: &str = "helm.sh/hook";
 
 /// The events of a first installation.
 pub(super) const INSTALL: [&str; 2] = ["pre-install", "post-install"];
@@ -19,6 +19,11 @@ pub struct ChartHook {
     pub object: ObjectKey,
     /// The events of this change, as in `pre-upgrade`.
     pub events: Vec<String>,
+}
+
+/// Whether an object is a hook.
+pub(super) fn is_one(object: &Value) -> bool {
+    object["metadata"]["annotations"][EVENTS].is_string()
 }
 
 /// The objects that are hooks at one of these events, in the order of the events.
