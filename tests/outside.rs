@@ -6,11 +6,13 @@ use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
+use std::thread;
 use std::time::Duration;
 
 use fs_err as fs;
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use testbed::audit::Mark;
 use testbed::files::put;
 use testbed::namespace::Namespace;
 use testbed::part::Part;
@@ -298,8 +300,22 @@ impl<'a> World<'a> {
             "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "shell-operator-leader-election"},
             "spec": {"holderIdentity": holder},
         });
-        let kubectl = self.namespace.kubectl_as(User::Admin);
-        kubectl.feed(["create", "--filename=-"], &lease.to_string()).unwrap();
+        self.namespace
+            .kubectl_as(User::Admin)
+            .apply(&lease.to_string())
+            .unwrap();
+    }
+
+    /// Waits until a command has asked for the lease since the mark.
+    fn await_question(&self, since: Mark) {
+        let look = || {
+            let records = self.plane().audit().since(since).unwrap();
+            let asked = records
+                .within(self.namespace.name())
+                .that(|record| record.verb == "get" && record.resource == "leases");
+            (!asked.is_empty()).then_some(Some(())).ok_or("no question")
+        };
+        wait_until(PATIENCE, "a question for the lease", look).unwrap();
     }
 
     /// A kubeconfig of a user without any rights.
@@ -374,7 +390,16 @@ fn what_is_typed_outside_is_answered_by_the_operator_in_its_pod() {
         !good && why.contains("are labelled as shell-operator: first, second\nhint: --pod"),
         "{why}"
     );
-    world.lease(&format!("second.127-0-0-1.{}.pod", namespace.name()));
+    // A leader that was lost holds the lease for a while, and the command waits for the next one.
+    world.lease("lost");
+    let mark = plane.audit().mark().unwrap();
+    thread::scope(|scope| {
+        let asked = scope.spawn(|| world.asked("hooks hook list --kube-context testbed"));
+        world.await_question(mark);
+        world.lease(&format!("second.127-0-0-1.{}.pod", namespace.name()));
+        let (good, said, why) = asked.join().unwrap();
+        assert!(good, "{said}{why}");
+    });
     assert_eq!(answered("hooks hook list --kube-context testbed"), "[\"greet.sh\"]\n\n");
     assert_eq!(world.pods_used(), ["first", "second"]);
 

@@ -2,6 +2,8 @@
 //!
 //! Must never choose between several pods; then the caller has to name one.
 
+use std::time::Duration;
+
 use addon_core::failure::Failure;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Pod;
@@ -11,6 +13,7 @@ use kube::ResourceExt as _;
 use kube::api::{AttachParams, AttachedProcess, ListParams};
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::time::{Instant, sleep};
 
 use crate::Cluster;
 use crate::error::RequestError;
@@ -19,6 +22,9 @@ use crate::error::RequestError;
 const LABELS: [&str; 2] = ["app.kubernetes.io/name", "app"];
 /// The annotation that names the default container.
 const DEFAULT_CONTAINER: &str = "kubectl.kubernetes.io/default-container";
+/// How long a lease may name no pod that runs: a leader that was killed holds it until it expires.
+const ELECTION: Duration = Duration::from_secs(30);
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// The size of the pieces in which output is read.
 const CHUNK: usize = 16 << 10;
 
@@ -69,7 +75,7 @@ pub enum Stream {
 
 impl Cluster {
     /// The place of the program: the pod with the given name, or the only pod, or the leader's, which is the holder of
-    /// the lease.
+    /// the lease. While the leader changes, it waits for the next one.
     pub async fn find_program(
         &self,
         program: &str,
@@ -81,34 +87,43 @@ impl Cluster {
             let pod = self.ask(self.attempt("get", "pods", name), pods.get(name)).await?;
             return Ok(place(&pod, program));
         }
-        let params = ListParams::default();
-        let all = self.ask(self.attempt("list", "pods", ""), pods.list(&params)).await?;
-        let ours: Vec<&Pod> = all.items.iter().filter(|pod| is_of(pod, program)).collect();
-        match ours[..] {
-            [] => Err(PodError::None {
-                program: program.to_owned(),
-                namespace: self.namespace.clone(),
-            }),
-            [one] => Ok(place(one, program)),
-            _ => {
-                let leader = self.holder_of(lease).await?;
-                let leader = ours.iter().find(|pod| leader.as_deref() == Some(&*pod.name_any()));
-                leader.map(|pod| place(pod, program)).ok_or_else(|| PodError::Several {
+        let until = Instant::now() + ELECTION;
+        loop {
+            let params = ListParams::default();
+            let all = self.ask(self.attempt("list", "pods", ""), pods.list(&params)).await?;
+            let ours: Vec<&Pod> = all.items.iter().filter(|pod| is_of(pod, program)).collect();
+            match ours[..] {
+                [] => {
+                    return Err(PodError::None {
+                        program: program.to_owned(),
+                        namespace: self.namespace.clone(),
+                    });
+                }
+                [one] => return Ok(place(one, program)),
+                _ => {}
+            }
+            let leader = self.holder_of(lease).await?;
+            if let Some(pod) = ours.iter().find(|pod| leader.as_deref() == Some(&*pod.name_any())) {
+                return Ok(place(pod, program));
+            }
+            if leader.is_none() || Instant::now() >= until {
+                return Err(PodError::Several {
                     program: program.to_owned(),
                     namespace: self.namespace.clone(),
                     names: ours.iter().map(|pod| pod.name_any()).collect(),
-                })
+                });
             }
+            sleep(LOOK_AGAIN).await;
         }
     }
 
-    /// The pod that holds a lease, if the lease exists.
+    /// The pod that holds a lease, empty if none does; none if there is no lease.
     async fn holder_of(&self, name: &str) -> Result<Option<String>, PodError> {
         let leases: Api<Lease> = Api::namespaced(self.client.clone(), &self.namespace);
         let lease = self
             .ask(self.attempt("get", "leases", name), leases.get_opt(name))
             .await?;
-        let holder = lease.and_then(|lease| lease.spec?.holder_identity);
+        let holder = lease.map(|lease| lease.spec.and_then(|spec| spec.holder_identity).unwrap_or_default());
         Ok(holder.map(|holder| pod_of(&holder, &self.namespace).to_owned()))
     }
 
