@@ -79,14 +79,38 @@ impl Cluster {
         attempt: Attempt,
         patch: &Value,
     ) -> Result<K, RequestError> {
+        self.patched(api, attempt, patch, false).await
+    }
+
+    /// The same in a dry run: nothing changes, and the result is the object as it would be.
+    pub async fn try_patch_or_replace<K: Object>(
+        &self,
+        api: &Api<K>,
+        attempt: Attempt,
+        patch: &Value,
+    ) -> Result<K, RequestError> {
+        self.patched(api, attempt, patch, true).await
+    }
+
+    async fn patched<K: Object>(
+        &self,
+        api: &Api<K>,
+        attempt: Attempt,
+        patch: &Value,
+        dry_run: bool,
+    ) -> Result<K, RequestError> {
         let attempt = Attempt {
             verb: "patch",
             ..attempt
         };
-        let (params, merge) = (PatchParams::default(), Patch::Merge(patch));
+        let params = PatchParams {
+            dry_run,
+            ..PatchParams::default()
+        };
+        let merge = Patch::Merge(patch);
         let patched = api.patch(&attempt.name, &params, &merge);
         match self.ask(attempt.clone(), patched).await {
-            Err(error) if error.is_forbidden() => Box::pin(self.replace_instead(api, error, patch)).await,
+            Err(error) if error.is_forbidden() => Box::pin(self.replaced(api, error, patch, dry_run)).await,
             patched => patched,
         }
     }
@@ -98,10 +122,20 @@ impl Cluster {
         refusal: RequestError,
         patch: &Value,
     ) -> Result<K, RequestError> {
+        self.replaced(api, refusal, patch, false).await
+    }
+
+    async fn replaced<K: Object>(
+        &self,
+        api: &Api<K>,
+        refusal: RequestError,
+        patch: &Value,
+        dry_run: bool,
+    ) -> Result<K, RequestError> {
         let is_versioned = !patch["metadata"]["resourceVersion"].is_null();
         let rounds = if is_versioned { 1 } else { ROUNDS };
         for round in 1..=rounds {
-            match self.replace_patched(api, refusal.attempt(), patch).await {
+            match self.replace_patched(api, refusal.attempt(), patch, dry_run).await {
                 Err(error) if error.is_forbidden() => return Err(refusal),
                 Err(error) if error.is_conflict() && round < rounds => {}
                 Err(error) => return Err(error),
@@ -119,6 +153,7 @@ impl Cluster {
         api: &Api<K>,
         about: &Attempt,
         patch: &Value,
+        dry_run: bool,
     ) -> Result<K, RequestError> {
         let update = Attempt {
             verb: "update",
@@ -133,7 +168,10 @@ impl Cluster {
         let mut wanted = json!(found);
         lay(&mut wanted, patch);
         let wanted: K = serde_json::from_value(wanted).map_err(|error| unusable(&error.to_string()))?;
-        let params = PostParams::default();
+        let params = PostParams {
+            dry_run,
+            ..PostParams::default()
+        };
         self.ask(update.clone(), api.replace(&update.name, &params, &wanted))
             .await
     }

@@ -177,7 +177,7 @@ async fn would_change(
         // Refused before the objects are rewritten for nothing.
         return Err(CrdError::Held { name: name.to_owned() });
     }
-    let patched = try_to_change(cluster, found, name, patch).await?;
+    let patched = try_to_change(cluster, name, &patch).await?;
     if spoken(&patched) == spoken(found) {
         Ok(Ensured::Unchanged)
     } else {
@@ -185,34 +185,10 @@ async fn would_change(
     }
 }
 
-/// The CRD after the patch, in a dry run. A role may have the right to update alone.
-async fn try_to_change(
-    cluster: &Cluster,
-    found: &DynamicObject,
-    name: &str,
-    patch: Value,
-) -> Result<DynamicObject, RequestError> {
-    let mut changed = json!(found);
-    json_patch::merge(&mut changed, &patch);
-    let params = PatchParams {
-        dry_run: true,
-        ..PatchParams::default()
-    };
-    let (api, patch) = (cluster.crds(), Patch::Merge(patch));
-    let request = api.patch(name, &params, &patch);
-    let refusal = match cluster.ask(about_crd(cluster, "patch", name), request).await {
-        Err(error) if error.is_forbidden() => error,
-        tried => return tried,
-    };
-    let Ok(changed) = serde_json::from_value(changed) else {
-        return Err(refusal);
-    };
-    let params = PostParams {
-        dry_run: true,
-        ..PostParams::default()
-    };
-    let request = api.replace(name, &params, &changed);
-    cluster.ask(about_crd(cluster, "update", name), request).await
+/// The CRD after the patch, in a dry run.
+async fn try_to_change(cluster: &Cluster, name: &str, patch: &Value) -> Result<DynamicObject, RequestError> {
+    let attempt = about_crd(cluster, "patch", name);
+    cluster.try_patch_or_replace(&cluster.crds(), attempt, patch).await
 }
 
 /// The parts of a CRD that its manifest speaks of.

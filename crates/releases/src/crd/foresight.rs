@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use addon_core::failure::{Class, Failure};
 use kube::api::PostParams;
 use kube_access::Cluster;
+use kube_access::substitutes::lay;
 use serde_json::Value;
 
 use super::difference::difference;
@@ -79,11 +80,11 @@ async fn changed(cluster: &Cluster, wanted: &Value, name: &str) -> Result<Option
     let live = spoken(&found);
     let (kept, dropped) = stored_versions(wanted, &found);
     let applied = if dropped.is_empty() || kept.is_empty() {
-        spoken(&try_to_change(cluster, &found, name, patch).await?)
+        spoken(&try_to_change(cluster, name, &patch).await?)
     } else {
         // The API server accepts the patch only after objects are rewritten.
         let mut applied = live.clone();
-        json_patch::merge(&mut applied, &patch);
+        lay(&mut applied, &patch);
         applied
     };
     Ok((live != applied).then_some(Act::Change { live, applied }))
