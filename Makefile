@@ -84,6 +84,7 @@ test: ## all tests, with one control plane for those that need it; logs in targe
 	$(FIRST)
 	@$(call BESIDE,$(NEEDS); $(BUILD) --kwok --registry --helm4 && $(BUILD) --node); \
 	cargo build --workspace --lib --bins --tests --examples --locked; \
+	$(TARGET)/debug/image jq; \
 	rm -rf $(TARGET)/suites; mkdir -p $(TARGET)/suites; \
 	$(TARGET)/debug/testbed run --helm4 --registry -- make --no-print-directory --keep-going --jobs=$(SUITES_AT_ONCE) suites
 

@@ -23,6 +23,8 @@ pub mod crates;
 
 pub mod glibc;
 
+pub mod jq;
+
 pub mod assembly;
 
 pub mod push;

@@ -10,7 +10,6 @@ use std::process::ExitCode;
 use anyhow::{Context, bail};
 use clap::{Args, Parser, Subcommand};
 use image::assembly::{self, Added, Assembled, Inputs};
-use image::crates;
 use image::debian::apt::{AptError, Mirrors};
 use image::debian::{Lock, Package};
 use image::definition::{Definition, Program};
@@ -20,6 +19,7 @@ use image::layout::Layout;
 use image::papers::{Built, Origin, Parts};
 use image::place::ImagePath;
 use image::push::{self, Target};
+use image::{crates, jq};
 use jiff::Timestamp;
 use signing::Signer;
 use testbed::find::{Finder, Found};
@@ -64,6 +64,8 @@ enum Command {
         #[arg(long)]
         to: PathBuf,
     },
+    /// Put the image's jq into the testbed's cache, for hooks of tests; if that fails, say so and exit well
+    Jq,
     /// Send an assembled image to a registry, and print its digest there
     Push {
         /// The folder with the image
@@ -111,6 +113,7 @@ fn main() -> ExitCode {
         Command::Lock { architecture } => run_lock(&cli.definition, architecture),
         Command::Fetch { packages, or_today } => run_fetch(&cli.definition, &packages, or_today.as_deref()),
         Command::Programs { to } => run_programs(&cli.definition, &to),
+        Command::Jq => run_jq(&cli.definition),
         Command::Push {
             layout,
             reference,
@@ -341,6 +344,12 @@ fn locked(folder: &Path) -> anyhow::Result<Vec<String>> {
     }
     architectures.sort();
     Ok(architectures)
+}
+
+fn run_jq(folder: &Path) -> anyhow::Result<()> {
+    let provided = jq::provide(&folder.join(format!("{}.lock", architecture()?)));
+    provided.unwrap_or_else(|error| say(&format!("tests call this machine's jq: {}", report::chain(&error))));
+    Ok(())
 }
 
 fn run_push(layout: &Path, reference: &str, credentials: Option<&Path>, key: Option<&Path>) -> anyhow::Result<()> {

@@ -159,12 +159,6 @@ fn execute(command: Command, tell: &Sender<Event>, events: &Receiver<Event>) -> 
                 for (part, found) in tools {
                     writeln!(io::stdout(), "{part:<32} {} {}", found.source, found.file.display())?;
                 }
-                if let Err(error) = testbed::jq::provide() {
-                    let error = report::chain(&error);
-                    say(&format!(
-                        "hooks of tests use the jq of this machine, not that of the image: {error}"
-                    ));
-                }
                 Ok(None)
             });
             Ok(built?.err().unwrap_or(ExitCode::SUCCESS))

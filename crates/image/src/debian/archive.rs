@@ -120,7 +120,8 @@ impl Debian {
     }
 }
 
-fn dpkg_deb(what: &str, file: &Path) -> Result<Vec<u8>, ArchiveError> {
+/// The output of dpkg-deb for a package.
+pub fn dpkg_deb(what: &str, file: &Path) -> Result<Vec<u8>, ArchiveError> {
     let mut command = process::command("dpkg-deb");
     command.arg(what).arg(file);
     let output = process::run(command, None).map_err(ArchiveError::Start)?;
