@@ -30,7 +30,7 @@ pub const RESOURCE_POLICY: &str = "helm.sh/resource-policy";
 pub const KEEP: &str = "keep";
 /// The annotation that makes an object a helm hook. Helm 3 does not pass hooks to a post-renderer, helm 4 does. Helm
 /// hooks belong to no release and stay as they are.
-const HELM_HOOK: &str = "helm.sh/hook";
+pub const HELM_HOOK: &str = "helm.sh/hook";
 
 /// Sets the labels on every object of the manifests; an existing label is replaced. A document that is no map stays,
 /// and helm reports it. The comments before an object stay too: they name its template.

@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use helm::labels::HELM_HOOK;
 use helm_yaml::yaml::{self, YamlError};
 use objects::key::flat;
 use serde_json::Value;
@@ -12,8 +13,6 @@ use crate::kinds::Kinds;
 
 /// The comment before a manifest that names its template.
 const SOURCE: &str = "# Source: ";
-/// The annotation of helm hooks.
-const HOOK: &str = "helm.sh/hook";
 /// The annotation that makes an object a hook of Argo CD.
 pub const ARGO_HOOK: &str = "argocd.argoproj.io/hook";
 /// The labels that Flux puts on each object of a release.
@@ -63,7 +62,7 @@ impl Rendering {
                 if !object.is_object() {
                     continue;
                 }
-                if let Some(events) = object["metadata"]["annotations"][HOOK].as_str() {
+                if let Some(events) = object["metadata"]["annotations"][HELM_HOOK].as_str() {
                     rendering.hooks.push(format!("{} ({events})", shown(&object)));
                     continue;
                 }

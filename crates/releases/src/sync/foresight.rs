@@ -14,13 +14,14 @@ use addon_core::release::{self, ReleaseStep, Status};
 use addon_core::values::vetted::Vetting;
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use helm::Verbosity;
+use helm::labels::HELM_HOOK;
 use jobs::unless;
 use names::ModuleName;
 use objects::key::{self, Identity, ObjectKey, identity};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use self::chart_hook::{ChartHook, EVENTS, INSTALL, REMOVAL, UPGRADE};
+use self::chart_hook::{ChartHook, INSTALL, REMOVAL, UPGRADE};
 use super::brake::{goes_with_its_rendering, objects_of};
 use super::source::Source;
 use super::wanted::{Wanted, vet_for_helm};
@@ -209,7 +210,7 @@ impl Sync<'_> {
             (Verbosity::Whole, UPGRADE)
         };
         // An annotation may come from the values.
-        let has_hooks = self.chart.mentions(&[EVENTS]).await || self.chart.values.to_string().contains(EVENTS);
+        let has_hooks = self.chart.mentions(&[HELM_HOOK]).await || self.chart.values.to_string().contains(HELM_HOOK);
         let is_whole = is_first || self.manifest.is_empty() || has_hooks;
         let manifest = if is_whole {
             match self.rendered(verbosity).await {
@@ -225,7 +226,7 @@ impl Sync<'_> {
             .into_iter()
             .partition(chart_hook::is_one);
         let deployed = match &self.revision {
-            // What helm has uninstalled with its history kept is gone already.
+            // The objects of an uninstalled revision are gone already.
             Some(revision) if !is_first => {
                 self.allowed.extend(revision.allowed.iter().cloned());
                 let base = Box::pin(upgrades::base_of(&self.tools.ground.cluster, revision, &self.apis));
