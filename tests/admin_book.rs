@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use addon_operator::app::switch::Plan;
 use regex::Regex;
+use serde_json::{Value, json};
 use settings::{Environment, StartArgs};
 use tempfile::TempDir;
 use testbed::namespace::Namespace;
@@ -184,17 +185,11 @@ fn a_flag_that_somebody_else_changes_meanwhile_is_left_alone_and_other_keys_stay
     let stage = Stage::build();
     let environment: Environment = stage.environment().into_iter().collect();
     let plan = |wanted| Plan::new(&StartArgs::default(), &environment, "database", wanted).unwrap();
-    let edit = |data: &str| {
-        let patch = format!("{{\"data\": {data}}}");
-        let arguments = [
-            "patch",
-            "configmap",
-            "addon-operator",
-            "--type=merge",
-            "--patch",
-            &patch,
-        ];
-        stage.namespace.kubectl(arguments).unwrap();
+    let edit = |data: Value| {
+        let kubectl = stage.namespace.kubectl_as(User::Admin);
+        kubectl
+            .merge("configmap", "addon-operator", &json!({"data": data}))
+            .unwrap();
     };
     let said = |key: &str| {
         let path = format!("-o=jsonpath={{.data.{key}}}");
@@ -209,7 +204,7 @@ fn a_flag_that_somebody_else_changes_meanwhile_is_left_alone_and_other_keys_stay
         (off.edit().current().as_str(), off.release.is_none()),
         ("not there", true)
     );
-    edit(r#"{"databaseEnabled": "true"}"#);
+    edit(json!({"databaseEnabled": "true"}));
     let refused = off.carry_out().unwrap_err();
     assert_eq!(
         refused.to_string(),
@@ -219,7 +214,7 @@ fn a_flag_that_somebody_else_changes_meanwhile_is_left_alone_and_other_keys_stay
     assert!(plan(true).edit().is_done());
 
     let off = plan(false);
-    edit(r#"{"site": "replicas: 3"}"#);
+    edit(json!({"site": "replicas: 3"}));
     off.carry_out().unwrap();
     assert_eq!(
         (said("databaseEnabled"), said("site")),

@@ -107,18 +107,11 @@ fn a_release_of_helm_4_beside_the_operator_stays() {
     keeps_a_release(Part::Helm4);
 }
 
-/// Patches the operator's ConfigMap.
 fn configure(within: &Namespace<'_>, data: &Value) {
-    let patch = json!({"data": data}).to_string();
-    let arguments = [
-        "patch",
-        "configmap",
-        "addon-operator",
-        "--type=merge",
-        "--patch",
-        &patch,
-    ];
-    within.kubectl(arguments).unwrap();
+    let kubectl = within.kubectl_as(User::Admin);
+    kubectl
+        .merge("configmap", "addon-operator", &json!({"data": data}))
+        .unwrap();
 }
 
 /// Waits until a release is gone.

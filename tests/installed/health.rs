@@ -4,6 +4,7 @@
 //! The operator runs outside of the cluster, because only the nodes have to be real. The times from the status of the
 //! cluster to the sentence, and to the health, are printed and not judged.
 #![expect(clippy::unwrap_used, reason = "a test may, and so may what only tests call")]
+#![expect(clippy::panic, reason = "a test that cannot go on ends there")]
 
 mod case;
 mod cases;
@@ -23,7 +24,7 @@ use testbed::plane::ControlPlane;
 use testbed::reader::Only;
 use testbed::registry::{programs, push};
 use testbed::report::tell;
-use testbed::wait::{wait_evenly, wait_until};
+use testbed::wait::{TimedOut, wait_evenly, wait_until};
 
 use super::stage::{PATIENCE, start};
 use case::{Case, Cure};
@@ -137,13 +138,18 @@ fn all_troubles_are_told(places: &Places<'_>, operator: &Operator<'_>, cases: &[
             Err(missing.join("\n"))
         }
     };
-    let waited = wait_evenly(CLOSE, PATIENCE, "a sentence for each trouble", look);
-    assert!(
-        waited.is_ok(),
-        "{}\n{}",
-        waited.unwrap_err(),
-        evidence(places, operator)
+    has_come(
+        wait_evenly(CLOSE, PATIENCE, "a sentence for each trouble", look),
+        places,
+        operator,
     );
+}
+
+/// Shows the evidence if a wait was in vain.
+fn has_come(waited: Result<(), TimedOut>, places: &Places<'_>, operator: &Operator<'_>) {
+    if let Err(late) = waited {
+        panic!("{late}\n{}", evidence(places, operator));
+    }
 }
 
 /// Waits until the condition of each module's object says the same as the operator. The modules that flap are not looked at.
@@ -176,12 +182,10 @@ fn objects_say_the_same(places: &Places<'_>, operator: &Operator<'_>, cases: &[C
             Err(format!("{} objects; {}", objects.len(), differing.join("\n")))
         }
     };
-    let waited = wait_evenly(CLOSE, PATIENCE, "objects that say the same", look);
-    assert!(
-        waited.is_ok(),
-        "{}\n{}",
-        waited.unwrap_err(),
-        evidence(places, operator)
+    has_come(
+        wait_evenly(CLOSE, PATIENCE, "objects that say the same", look),
+        places,
+        operator,
     );
 }
 
@@ -227,13 +231,7 @@ fn few_events_tell_of_modules_that_flap(places: &Places<'_>, operator: &Operator
             Err(format!("relapses: {seen:?}"))
         }
     };
-    let waited = wait_until(PATIENCE, "modules that flap", look);
-    assert!(
-        waited.is_ok(),
-        "{}\n{}",
-        waited.unwrap_err(),
-        evidence(places, operator)
-    );
+    has_come(wait_until(PATIENCE, "modules that flap", look), places, operator);
     for name in ["flap", "waver"] {
         let told = operator.news(name);
         assert_eq!(
@@ -270,12 +268,10 @@ fn all_cures_are_seen(places: &Places<'_>, outside: &Outside<'_>, operator: &Ope
             Err(missing.join("\n"))
         }
     };
-    let waited = wait_evenly(CLOSE, PATIENCE, "all modules to be healthy", look);
-    assert!(
-        waited.is_ok(),
-        "{}\n{}",
-        waited.unwrap_err(),
-        evidence(places, operator)
+    has_come(
+        wait_evenly(CLOSE, PATIENCE, "all modules to be healthy", look),
+        places,
+        operator,
     );
     for (name, at) in healthy {
         tell(&delay(name, "healthy", well.get(name).copied(), at, ""));

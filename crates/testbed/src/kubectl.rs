@@ -8,6 +8,7 @@ use std::io;
 use std::path::PathBuf;
 use std::process::Command;
 
+use serde_json::Value;
 use thiserror::Error;
 
 use crate::process;
@@ -50,6 +51,11 @@ impl Kubectl {
             ["apply", "--server-side", "--force-conflicts", "--filename=-"],
             manifest,
         )
+    }
+
+    /// Lays these fields over an object by a merge patch.
+    pub fn merge(&self, kind: &str, name: &str, fields: &Value) -> Result<String, KubectlError> {
+        self.run(["patch", kind, name, "--type=merge", "--patch", &fields.to_string()])
     }
 
     /// A command with kubectl's environment, for a caller that adds arguments and starts it.
