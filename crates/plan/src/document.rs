@@ -193,8 +193,7 @@ pub struct ObjectPlan {
     /// The changed fields.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fields: Vec<Field>,
-    /// The reason, if the API server would refuse the object; the field for which it is replaced; the part of the plan that makes it
-    /// possible.
+    /// For a refused object the reason; for a replaced one the field; for a new one the step of the plan that makes it possible.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
 }

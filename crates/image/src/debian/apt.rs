@@ -77,8 +77,7 @@ impl Mirrors {
         Self { sources }
     }
 
-    /// The mirror of a suite. A mirror has all releases, so that of the machine's release serves, too, but security updates have mirrors of
-    /// their own.
+    /// The mirror of a suite. The mirror of the machine's release has all other releases, too; security updates have another mirror.
     fn of(&self, suite: &str) -> Result<&str, AptError> {
         let part = |suite: &str| suite.split_once('-').map(|(_, part)| part.to_owned());
         let same = || self.sources.iter().find(|(known, _)| part(known) == part(suite));

@@ -17,7 +17,7 @@ pub enum Whose {
     Ours,
     /// A person has handed it over, and the operator has not worked on it yet.
     HandedOver,
-    /// Another program.
+    /// Another program has made it.
     Theirs,
 }
 
