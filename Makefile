@@ -5,6 +5,8 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 
 TARGET := $(or $(CARGO_TARGET_DIR),target)
+# Where cargo puts programs for a target that is named, as CI does, and for this machine.
+BUILT := $(TARGET)/$(CARGO_BUILD_TARGET:%=%/)debug
 TOOLS ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/addon-operator/tools
 export PATH := $(TOOLS)/bin:$(PATH)
 
@@ -31,9 +33,7 @@ PACKED := $(shell printf '%s\n' 'glibc 2.36' "$$(getconf GNU_LIBC_VERSION)" | so
 # A released program is static, and runs on any Linux with this machine's processor. Because the target is named, programs that
 # only the build runs stay dynamic, and the results are in a folder with the target's name.
 HOST = $(shell rustc --version --verbose | sed -n 's/^host: //p')
-STATIC := -C target-feature=+crt-static $(PACKED)
-
-STATIC_PROFILE ?= release
+RELEASED = $(NAMELESS) -C target-feature=+crt-static $(PACKED)
 
 # How long `make sim` runs.
 SECONDS ?= 60
@@ -46,11 +46,11 @@ help: ## this list
 FIRST := cargo build --locked --bin testbed
 
 # Installs packages that a real node needs. If that cannot be done, the parts with a node tell why they are left out.
-NEEDS := $(TARGET)/debug/testbed needs --install >&3 2>&3
+NEEDS := $(BUILT)/testbed needs --install >&3 2>&3
 
 # Builds Go programs beside the rest of the recipe, in the order in which they are needed. A part of the recipe that needs one of them
 # earlier waits for it, and says so.
-BUILD := $(TARGET)/debug/testbed build
+BUILD := $(BUILT)/testbed build
 BESIDE = setsid bash -c '$(1)' 3>&1 </dev/null >$(TARGET)/parts.log 2>&1 & parts=$$!; \
   trap 'kill -INT -- "-$$parts" 2>/dev/null || true' EXIT
 
@@ -59,7 +59,7 @@ demo: ## watch the operator at work in a real local control plane; as root also 
 	$(FIRST)
 	@$(call BESIDE,$(NEEDS); $(BUILD) --kwok --registry && nice $(BUILD) --node); \
 	cargo build --locked --package addon-operator --package image --package testbed --bins --example demo; \
-	$(TARGET)/debug/examples/demo
+	$(BUILT)/examples/demo
 
 # Tests wait more than they compute, so two suites run beside each other, and several tests of each. With three suites two processors
 # did less: most of their time went into programs that ask whether a condition holds by now.
@@ -74,7 +74,7 @@ PART_units := --lib --bins
 PART_examples := --doc
 # Kinds come and go in two of them, and the other counts requests of operators that start anew when kinds change. Each has its own
 # plane.
-PLANE_crds := $(TARGET)/debug/testbed run --helm4 --
+PLANE_crds := $(BUILT)/testbed run --helm4 --
 PLANE_bad_input := $(PLANE_crds)
 PLANE_migrate := $(PLANE_crds)
 
@@ -84,9 +84,9 @@ test: ## all tests, with one control plane for those that need it; logs in targe
 	$(FIRST)
 	@$(call BESIDE,$(NEEDS); $(BUILD) --kwok --registry --helm4 && $(BUILD) --node); \
 	cargo build --workspace --lib --bins --tests --examples --locked; \
-	$(TARGET)/debug/image jq; \
+	$(BUILT)/image jq; \
 	rm -rf $(TARGET)/suites; mkdir -p $(TARGET)/suites; \
-	$(TARGET)/debug/testbed run --helm4 --registry -- make --no-print-directory --keep-going --jobs=$(SUITES_AT_ONCE) suites
+	$(BUILT)/testbed run --helm4 --registry -- make --no-print-directory --keep-going --jobs=$(SUITES_AT_ONCE) suites
 
 .PHONY: suites
 suites: $(SUITES:%=suite/%)
@@ -140,7 +140,7 @@ sim: ## random histories through the core for SECONDS=60, or as long as you like
 SEED ?= $(shell date +%s)
 CAMPAIGN = CAMPAIGN_SEED=$(SEED) CAMPAIGN_ROUNDS=$(ROUNDS) CAMPAIGN_COMMIT=$$(git describe --always --dirty --exclude='*') \
   CAMPAIGN_RESULTS=$(CURDIR)/bench/campaigns/$(@:campaign-%=%).md \
-  $(TARGET)/debug/testbed run --helm4 -- cargo test --locked
+  $(BUILT)/testbed run --helm4 -- cargo test --locked
 
 .PHONY: campaign-kill
 campaign-kill: ROUNDS ?= 1100
@@ -194,27 +194,23 @@ campaign-soak:
 
 .PHONY: bench
 bench: static-libc ## figures of the program as it is installed: start, restart with nothing changed, idle
-	RUSTFLAGS="$(NAMELESS) $(STATIC)" cargo bench --profile dist --locked --target $(HOST) --bench figures
+	RUSTFLAGS="$(RELEASED)" cargo bench --profile dist --locked --target $(HOST) --bench figures
 
 .PHONY: operator
 operator: static-libc ## the operator as it goes into the image: small, static, and the same from whatever folder
-	RUSTFLAGS="$(NAMELESS) $(STATIC)" cargo build --profile dist --locked --target $(HOST) --bin addon-operator
+	RUSTFLAGS="$(RELEASED)" cargo build --profile dist --locked --target $(HOST) --bin addon-operator
 	@mkdir -p $(TARGET)/dist && ln -f $(TARGET)/$(HOST)/dist/addon-operator $(TARGET)/dist/addon-operator
 
 # Debian has libc.a in libc6-dev, other systems in a package of its own. An older glibc would load libraries to look up names.
-.PHONY: static
-static: static-libc ## the operator, static as it is released, with less optimisation and sooner; with none by STATIC_PROFILE=plain
-	RUSTFLAGS="$(RUSTFLAGS) $(STATIC)" cargo build --profile $(STATIC_PROFILE) --locked --target $(HOST) --bin addon-operator
-
 .PHONY: static-libc
 static-libc:
 	@test -f "$$(cc -print-file-name=libc.a)" || { echo 'libc.a is missing: install glibc-static or libc6-dev' >&2; exit 1; }
 	@printf '%s\n' 'glibc 2.34' "$$(getconf GNU_LIBC_VERSION)" | sort --version-sort --check=quiet || \
 	  { echo 'a static program needs glibc 2.34 or a later one to be linked from' >&2; exit 1; }
 
-.PHONY: renamed
-renamed: ## the RUSTFLAGS that leave no folder of this machine in a program
-	@echo '$(NAMELESS)'
+.PHONY: released-flags
+released-flags: static-libc ## the RUSTFLAGS of released programs: static, and without folders of this machine
+	@echo '$(RELEASED)'
 
 .PHONY: nameless
 nameless: ## does the program OPERATOR hold a folder of this machine, that built it?
@@ -256,7 +252,7 @@ ci: ## what the build server runs: all of the above but bench, timed
 	.ci/run
 
 $(TOOLS)/bin/cargo-deny:
-	CARGO_TARGET_DIR=$(TOOLS)/target cargo install --debug --locked --quiet --root $(TOOLS) cargo-deny@0.20.2
+	CARGO_TARGET_DIR=$(TOOLS)/target env --unset=RUSTFLAGS --unset=CARGO_BUILD_TARGET cargo install --debug --locked --quiet --root $(TOOLS) cargo-deny@0.20.2
 	rm -rf $(TOOLS)/target
 
 $(TOOLS)/hadolint/bin/hadolint: .ci/hadolint.txt
