@@ -72,6 +72,10 @@ SUITES = $(LONG_SUITES) $(filter-out $(LONG_SUITES),units $(sort $(shell cargo m
   jq --raw-output '$(TARGETS)')) examples)
 PART_units := --lib --bins
 PART_examples := --doc
+# Tests make and delete many small files. In memory that takes six hundredths less of the processors than on ext4.
+IN_MEMORY := $(shell findmnt --noheadings --types=tmpfs --output=OPTIONS,AVAIL --bytes /dev/shm 2>/dev/null | \
+  awk '$$1 !~ /noexec/ && $$2 > 8e9 { print "/dev/shm"; exit }')
+
 # Kinds come and go in two of them, and the other counts requests of operators that start anew when kinds change. Each has its own
 # plane.
 PLANE_crds := $(BUILT)/testbed run --helm4 --
@@ -80,6 +84,7 @@ PLANE_migrate := $(PLANE_crds)
 
 .PHONY: test
 test: export RUST_TEST_THREADS := $(RUST_TEST_THREADS)
+test: export TMPDIR := $(or $(TMPDIR),$(IN_MEMORY),/tmp)
 test: ## all tests, with one control plane for those that need it; logs in target/suites
 	$(FIRST)
 	@$(call BESIDE,$(NEEDS); $(BUILD) --kwok --registry --helm4 && $(BUILD) --node); \
