@@ -174,6 +174,7 @@ fn source_ways(judged: mpsc::UnboundedReceiver<sources::Judged>, outside: &Outsi
         judged,
         requests: &outside.sources,
         standing: outside.standing.subscribe(),
+        keeping: sources::Keeping::InSecrets,
         seed,
     }
 }

@@ -48,7 +48,7 @@ pub(super) fn offer(outside: &Outside, tools: &Arc<Tools>, desk: Option<Arc<Desk
     outside.planner.get_or_init(planner);
 }
 
-/// The outer world of an operator that does not run: without files from registries.
+/// The outer world of an operator that does not run: its supply brings the files from registries.
 pub(super) fn world(tools: Arc<Tools>, stopping: &CancellationToken) -> impl World + use<> {
     Cluster {
         tools,

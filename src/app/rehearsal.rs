@@ -3,22 +3,32 @@
 //! It reads the disk and the cluster as a start does. Must never take part in an election, open a port, or change anything; nor leave
 //! files or processes behind.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use addon_core::module::Edition;
 use addon_core::operator::Operator;
 use addon_core::operator::edit::Edited;
 use addon_core::operator::policy::{Leadership, Policy};
 use blocking::threads::{self, NoThreads};
 use child::Spawner;
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use jobs::editions::Editions;
+use leadership::standing::ActingRole;
 use mailbox::mailbox;
+use names::ModuleName;
 use parts::Parts;
 use parts::clock::Clock;
 use plan::planner::NoPlan;
 use plan::start::Start;
+use plan::supply::Supply;
 use report::secrets::Secrets;
 use settings::{Environment, Settings};
+use sources::requests::{Sources, unfollowed};
+use sources::{Keeping, Ways};
 use telling::telemetry::Spools;
 use thiserror::Error;
 use tokio::sync::watch;
@@ -28,7 +38,8 @@ use super::assembly::{Assembled, assemble};
 use super::shared::Outside;
 use super::signals::Signals;
 use super::start::{self, StartError};
-use super::{planning, seed};
+use super::{planning, reloading, seed};
+use crate::driver::Hands;
 
 /// How long the end waits for tasks and programs that still run.
 const BURIAL: Duration = Duration::from_secs(1);
@@ -114,8 +125,26 @@ async fn rehearse(
     let outside = Outside::new(settings, &doors, &meters, told, (&secrets, &spools));
     let assembled = assemble(settings, environment, &outside, trouble, spawner.clone(), &mut parts).await?;
     let Assembled {
-        tools, inventory, gaps, ..
+        tools,
+        hands: Hands { editions, .. },
+        judged,
+        inventory,
+        gaps,
     } = assembled;
+    let desk = reloading::offer(settings, environment, &tools, &editions, &outside);
+    let ways = Ways {
+        judged,
+        requests: &outside.sources,
+        // Nobody else leads: the role stays.
+        standing: watch::channel(ActingRole::Leads).1,
+        keeping: Keeping::Nowhere,
+        seed,
+    };
+    sources::start(settings, environment, desk, ways, &mut parts).map_err(StartError::from)?;
+    let supply = Registries {
+        editions,
+        sources: Arc::clone(&outside.sources),
+    };
     let policy = Policy {
         leadership: Leadership::Alone,
         ..start::policy(settings, environment)
@@ -127,6 +156,7 @@ async fn rehearse(
         inventory,
         edited,
         secrets: secrets.clone(),
+        supply: Arc::new(supply),
     };
     let world = planning::world(tools, parts.stopping());
     let planned = start.plan(&world).await;
@@ -136,4 +166,27 @@ async fn rehearse(
     let mut document = serde_json::to_value(&plan).expect("a plan is plain data");
     secrets.mask(&mut document);
     Ok(document.to_string())
+}
+
+/// The modules from registries, whose files lie in the folder of the plan.
+#[derive(Debug)]
+struct Registries {
+    editions: Editions,
+    sources: Arc<OnceLock<Sources>>,
+}
+
+impl Supply for Registries {
+    fn take_up(&self, module: &ModuleName, edition: Edition) {
+        self.editions.take_up(module, edition);
+    }
+
+    fn settled<'a>(&'a self, modules: &'a BTreeSet<ModuleName>) -> BoxFuture<'a, BTreeMap<ModuleName, String>> {
+        async move {
+            match self.sources.get() {
+                Some(sources) => sources.settled(modules).await,
+                None => unfollowed(modules),
+            }
+        }
+        .boxed()
+    }
 }

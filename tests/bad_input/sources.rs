@@ -4,6 +4,7 @@
 
 mod guarded;
 mod kept;
+mod rehearsed;
 pub(super) mod shop;
 
 use fs_err as fs;

@@ -2,14 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use addon_core::operator::policy::OnTrial;
 use addon_core::operator::preview::{Release, Step};
-use names::{HookId, ModuleName, Owner};
+use names::Owner;
+use releases::crds;
 
 use crate::document::{HookPlan, ValuesOf};
-
-/// The patches of objects that tried hooks ask for, a line each. A hook that was not tried has no entry.
-pub(crate) type Patches = BTreeMap<HookId, Vec<String>>;
+use crate::outcome::Foresight;
 
 /// The steps of a preview by module.
 #[derive(Default)]
@@ -22,8 +20,7 @@ pub(crate) struct Course {
 
 /// The step of a module's CRDs.
 pub(crate) struct Crds {
-    pub(crate) module: ModuleName,
-    pub(crate) on_trial: OnTrial,
+    pub(crate) foreseen: crds::Foreseen,
     /// Whether it comes before all releases.
     pub(crate) is_early: bool,
 }
@@ -49,11 +46,11 @@ impl Course {
     }
 
     /// Notes a step. The runs of global hooks are added to `of_all`.
-    pub(crate) fn note(&mut self, step: &Step, of_all: &mut Vec<HookPlan>, patches: &Patches) {
+    pub(crate) fn note(&mut self, step: &Step, of_all: &mut Vec<HookPlan>, foresight: &mut Foresight) {
         match step {
             Step::Hook { hook, cause, is_known } => {
                 let (tried, last) = (
-                    patches.get(hook),
+                    foresight.patches.get(hook),
                     if *is_known { ValuesOf::LastRun } else { ValuesOf::NoRun },
                 );
                 let plan = HookPlan {
@@ -70,13 +67,12 @@ impl Course {
                     hooks.push(plan);
                 }
             }
-            Step::Crds(module, on_trial) => {
-                let crds = Crds {
-                    module: module.clone(),
-                    on_trial: *on_trial,
-                    is_early: self.of.values().all(|of| of.release.is_none()),
-                };
-                self.crds.entry(module.to_string()).or_insert(crds);
+            Step::Crds(module) => {
+                let is_early = self.of.values().all(|of| of.release.is_none());
+                // A step that is repeated has no other foresight.
+                if let Some(foreseen) = foresight.crds.remove(module) {
+                    self.crds.insert(module.to_string(), Crds { foreseen, is_early });
+                }
             }
             Step::Release(release) => {
                 let of = self.at(release.module.as_str());

@@ -16,8 +16,6 @@ pub(crate) struct Kinds {
     pub(crate) of_crds: Vec<Brought>,
     /// Whether they are there before all releases.
     pub(crate) are_early: bool,
-    /// Whether one of them is in the way of the module.
-    pub(crate) are_refused: bool,
     /// Those of the CRDs that its chart renders. Helm finds them after the release.
     pub(crate) of_chart: Vec<Brought>,
 }

@@ -7,8 +7,7 @@ use std::time::Duration;
 
 use addon_core::failure::Failure;
 use addon_core::operator::edit::Edited;
-use addon_core::operator::effect::Job;
-use addon_core::operator::event::{Event, Finished, HookRan};
+use addon_core::operator::event::Event;
 use addon_core::operator::preview::{Passed, Preview, PreviewQuery, RunningQuery};
 use addon_core::operator::query::StatusQuery;
 use hooks::edits::Objections;
@@ -19,9 +18,10 @@ use thiserror::Error;
 use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::course::{Course, Patches};
+use crate::course::Course;
 use crate::document::{Plan, Refused};
 use crate::moment::Moment;
+use crate::outcome::Foresight;
 use crate::world::{Files, NewFiles, World};
 use crate::writer::Writer;
 
@@ -140,7 +140,7 @@ impl Planner {
         }
         take_up(&mut files, &mut preview);
         let world = files.world.clone().unwrap_or_else(|| Arc::clone(&self.world));
-        let patches = go(&*world, &mut preview).await?;
+        let foresight = go(&*world, &mut preview).await?;
 
         let gone: Vec<&String> = files.gone.iter().filter(|name| before.has_on(name)).collect();
         let holds_gone = preview.copy().would_hold(gone.iter().copied());
@@ -154,7 +154,7 @@ impl Planner {
             refused: files.refused.iter().cloned().chain(objected).collect(),
             ..Plan::default()
         };
-        let mut course = noted(&passed, &patches, &mut plan);
+        let mut course = noted(&passed, foresight, &mut plan);
         for release in gone {
             if holds_gone {
                 plan.held.push(Refused {
@@ -203,40 +203,22 @@ fn take_up(files: &mut NewFiles, preview: &mut Preview) {
     files.events.drain(..).for_each(|event| preview.take(event));
 }
 
-/// Lets the preview go to its end. Returns the patches of the hooks that were tried.
-async fn go(world: &dyn World, preview: &mut Preview) -> Result<Patches, NoPlan> {
-    let mut patches = Patches::new();
+/// Lets the preview go to its end.
+async fn go(world: &dyn World, preview: &mut Preview) -> Result<Foresight, NoPlan> {
+    let mut foresight = Foresight::default();
     while let Some(job) = preview.go_on().map_err(NoPlan::Failed)? {
-        let finished = outcome(world, job, &mut patches).await;
+        let finished = foresight.outcome(world, job).await;
         preview.take(Event::JobFinished(finished));
     }
-    Ok(patches)
-}
-
-/// The outcome of a job that a preview leaves to the asker. Notes the patches of a hook that is tried.
-pub(crate) async fn outcome(world: &dyn World, job: Job, patches: &mut Patches) -> Finished {
-    match job {
-        Job::RunHook(run, ticket) => {
-            let hook = run.hook.clone();
-            let ran = world.try_out(run).await.map(|tried| match tried {
-                Some(tried) => {
-                    patches.insert(hook, tried.patches);
-                    tried.ran
-                }
-                None => HookRan::default(),
-            });
-            Finished::HookRan(ticket, ran)
-        }
-        job => world.ask(job).await,
-    }
+    Ok(foresight)
 }
 
 /// Notes the steps of a preview, and the modules that it refused.
-pub(crate) fn noted(passed: &Passed, patches: &Patches, plan: &mut Plan) -> Course {
+pub(crate) fn noted(passed: &Passed, mut foresight: Foresight, plan: &mut Plan) -> Course {
     plan.unfinished.clone_from(&passed.unfinished);
     let mut course = Course::default();
     for step in &passed.steps {
-        course.note(step, &mut plan.hooks, patches);
+        course.note(step, &mut plan.hooks, &mut foresight);
     }
     let refused = passed.refused.iter().map(|(module, failure)| Refused {
         name: module.to_string(),

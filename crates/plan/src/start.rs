@@ -3,6 +3,8 @@
 //! A core that has seen nothing goes through its first converge. Its watches begin in earnest, because hooks that are tried need
 //! snapshots. Must never start a job that changes anything.
 
+use std::collections::BTreeSet;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,15 +18,16 @@ use addon_core::operator::query::{SourcesQuery, StatusQuery};
 use addon_core::release::Reason;
 use mailbox::questions::BoxedQuestion;
 use mailbox::{Mail, Mailbox};
-use names::{HookId, Owner};
+use names::{HookId, ModuleName, Owner};
 use parts::clock::Clock;
 use report::secrets::Secrets;
 use tokio::time::{Instant, sleep_until, timeout};
 
-use crate::course::Patches;
 use crate::document::{Act, End, HookPlan, ModulePlan, Plan, ValuesOf};
 use crate::moment::Moment;
-use crate::planner::{LONGEST, NoPlan, noted, outcome};
+use crate::outcome::Foresight;
+use crate::planner::{LONGEST, NoPlan, noted};
+use crate::supply::Supply;
 use crate::world::{NewFiles, World};
 use crate::writer::Writer;
 
@@ -43,6 +46,8 @@ pub struct Start {
     pub edited: Option<Edited>,
     /// Learns the secrets of the values, so that no text shows them.
     pub secrets: Secrets,
+    /// Brings the files of modules from registries.
+    pub supply: Arc<dyn Supply>,
 }
 
 impl Start {
@@ -59,27 +64,24 @@ impl Start {
             mailbox: self.mailbox,
             edited: self.edited,
             secrets: self.secrets,
-            unwatched: Vec::new(),
+            supply: self.supply,
+            asked: BTreeSet::new(),
+            left_out: Vec::new(),
         };
         rehearsal.preview.take(Event::InventoryChanged(self.inventory));
-        // Files from registries are read by an operator alone.
-        rehearsal.preview.take(Event::CopiesRead);
         let before = Moment::of(Box::new(rehearsal.preview.copy().clone()));
-        let patches = rehearsal.go(world).await?;
+        let foresight = rehearsal.go(world).await?;
         let status = rehearsal.preview.copy().answer(&StatusQuery);
         if status.not_started {
             return Err(NoPlan::NotBegun(status.waiting));
         }
         let passed = rehearsal.preview.end();
         let mut plan = Plan::default();
-        let course = noted(&passed, &patches, &mut plan);
+        let course = noted(&passed, foresight, &mut plan);
         if !status.ready {
             plan.unfinished.extend(status.waiting);
         }
-        plan.left_out.extend(rehearsal.unwatched);
-        let sources = passed.copy.answer(&SourcesQuery).unwrap_or_default();
-        let of_source = |name| format!("module '{name}' comes from a registry, and only an operator reads its files");
-        plan.left_out.extend(sources.keys().map(of_source));
+        plan.left_out.extend(rehearsal.left_out);
         let (after, files) = (Moment::of(passed.copy), NewFiles::default());
         let writer = Writer {
             world,
@@ -129,32 +131,37 @@ struct Rehearsal {
     mailbox: Mailbox<Event, BoxedQuestion>,
     edited: Option<Edited>,
     secrets: Secrets,
-    /// The hooks whose watches cannot begin, in words.
-    unwatched: Vec<String>,
+    supply: Arc<dyn Supply>,
+    /// The modules whose registries were asked.
+    asked: BTreeSet<ModuleName>,
+    /// The hooks whose watches cannot begin, and the modules without files, in words.
+    left_out: Vec<String>,
 }
 
 impl Rehearsal {
-    /// Goes on until the first converge is over. Returns the patches of the hooks that were tried.
-    async fn go(&mut self, world: &dyn World) -> Result<Patches, NoPlan> {
-        let mut patches = Patches::new();
+    /// Goes on until the first converge is over, and the modules from registries have run.
+    async fn go(&mut self, world: &dyn World) -> Result<Foresight, NoPlan> {
+        let mut foresight = Foresight::default();
         let mut silent_at = Instant::now() + SILENCE;
         let mut known = Arc::default();
         loop {
             let next = self.preview.go_on().map_err(NoPlan::Failed)?;
+            for (module, edition) in self.preview.taken_up() {
+                self.supply.take_up(&module, edition);
+            }
             if !Arc::ptr_eq(&known, self.preview.secrets()) {
                 known = Arc::clone(self.preview.secrets());
                 self.secrets.learn(Arc::clone(&known));
             }
             let Some(job) = next else {
-                if self.preview.copy().answer(&StatusQuery).ready || Instant::now() >= silent_at {
-                    return Ok(patches);
+                let is_ready = self.preview.copy().answer(&StatusQuery).ready;
+                if is_ready && self.ask_registries().await {
+                    silent_at = Instant::now() + SILENCE;
+                } else if is_ready || Instant::now() >= silent_at {
+                    return Ok(foresight);
+                } else {
+                    self.wait(silent_at).await;
                 }
-                let due = self.preview.due().map(|due| self.clock.instant(due));
-                let mail = self
-                    .mailbox
-                    .next(sleep_until(due.map_or(silent_at, |due| due.min(silent_at))))
-                    .await;
-                self.heed(mail);
                 continue;
             };
             let watches_of = match &job {
@@ -162,14 +169,7 @@ impl Rehearsal {
                 _ => None,
             };
             // The job may ask the core, or wait until it has taken an event.
-            let mut done = Box::pin(outcome(world, job, &mut patches));
-            let finished = loop {
-                tokio::select! {
-                    finished = &mut done => break finished,
-                    mail = self.mailbox.next(std::future::pending()) => self.heed(mail),
-                }
-            };
-            drop(done);
+            let finished = self.meanwhile(foresight.outcome(world, job)).await;
             let finished = self.without_crds(watches_of, finished);
             // Work that only fails again and again is no progress.
             if finished.failure().is_none() {
@@ -179,12 +179,50 @@ impl Rehearsal {
         }
     }
 
+    /// Takes the next event, or lets time pass until the copy wants to be woken.
+    async fn wait(&mut self, until: Instant) {
+        let due = self.preview.due().map(|due| self.clock.instant(due));
+        let mail = self.mailbox.next(sleep_until(due.map_or(until, |due| due.min(until))));
+        let mail = mail.await;
+        self.heed(mail);
+    }
+
+    /// The outcome of `done`. Until it is there, the core takes events and answers.
+    async fn meanwhile<T>(&mut self, done: impl Future<Output = T>) -> T {
+        let mut done = pin!(done);
+        loop {
+            tokio::select! {
+                // Events that came before the end are taken before it.
+                biased;
+                mail = self.mailbox.next(std::future::pending()) => self.heed(mail),
+                done = &mut done => return done,
+            }
+        }
+    }
+
+    /// Waits for the registries of sources that were not asked yet. False if there are none.
+    async fn ask_registries(&mut self) -> bool {
+        let sources = self.preview.copy().answer(&SourcesQuery).unwrap_or_default();
+        let new: BTreeSet<ModuleName> = sources.into_keys().filter(|name| !self.asked.contains(name)).collect();
+        if new.is_empty() {
+            return false;
+        }
+        let supply = Arc::clone(&self.supply);
+        let lacks = self.meanwhile(supply.settled(&new)).await;
+        let told = lacks.into_iter().map(|(module, reason)| {
+            format!("module '{module}' comes from a registry, and a start would have no files for it: {reason}")
+        });
+        self.left_out.extend(told);
+        self.asked.extend(new);
+        true
+    }
+
     /// Lets the watches of a module's hook succeed that cannot begin: the module may bring their kind itself.
     fn without_crds(&mut self, hook: Option<HookId>, finished: Finished) -> Finished {
         match (hook, finished) {
             (Some(hook), Finished::MonitorsStarted(ticket, Err(failure))) if hook.owner != Owner::Global => {
                 let name = &hook.name;
-                self.unwatched.push(format!(
+                self.left_out.push(format!(
                     "hook '{name}' sees no objects, because its watches cannot begin: {failure}"
                 ));
                 Finished::MonitorsStarted(ticket, Ok(()))

@@ -114,7 +114,13 @@ fn of_module(number: usize, module: &ModulePlan, paint: Paint) -> String {
     }
     hooks(&mut text, &module.hooks);
     if !module.waits_for.is_empty() {
-        let _ = writeln!(text, "   waits    for {}", module.waits_for);
+        // The reason of a hold is a sentence.
+        let word = if module.waits_for.starts_with("it needs ") {
+            "because"
+        } else {
+            "for"
+        };
+        let _ = writeln!(text, "   waits    {word} {}", module.waits_for);
     }
     if let Some(error) = &module.error {
         let _ = writeln!(text, "   {}    {error}", paint.paint(Tone::Bad, "error"));

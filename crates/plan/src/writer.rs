@@ -58,18 +58,14 @@ impl Writer<'_> {
             plan.left_out
                 .push(format!("{enabled} still has those that are gone ({gone})"));
         }
-        let crds = mem::take(&mut course.crds);
+        let mut crds = mem::take(&mut course.crds);
         // A module with CRDs alone has no other step.
         for name in crds.keys() {
             course.at(name);
         }
-        let of = |name: &String| self.module(name.clone(), &course.of[name], crds.get(name)).boxed();
+        let of = |name: &String| self.module(name.clone(), &course.of[name], crds.remove(name)).boxed();
         let planned: Vec<BoxFuture<'_, _>> = course.order.iter().map(of).collect();
         let planned: Vec<_> = stream::iter(planned).buffered(AT_ONCE).try_collect().await?;
-        let stopped = planned.iter().filter(|(_, kinds)| kinds.are_refused);
-        let stopped: Vec<String> = stopped.map(|(module, _)| module.name.clone()).collect();
-        plan.left_out
-            .extend(after.in_need_of(&stopped, "whose CRDs are in the way"));
         let mut news = News::of_early(planned.iter().map(|(_, kinds)| kinds));
         for (mut module, kinds) in planned {
             news.meet(&mut module, kinds);
@@ -109,25 +105,12 @@ impl Writer<'_> {
         }
     }
 
-    /// Plans the CRDs of a module. Returns the reason for which the module would not go on.
-    async fn crds(&self, crds: &Crds, plan: &mut ModulePlan, kinds: &mut Kinds) -> Option<String> {
-        match self.world.foresee_crds(&crds.module, crds.on_trial).await {
-            Ok(foreseen) => {
-                plan.crds = foreseen.changes.into_iter().map(objects::object).collect();
-                (kinds.of_crds, kinds.are_early) = (foreseen.brought, crds.is_early);
-                foreseen.obstacle
-            }
-            Err(failure) => Some(failure.to_string()),
-        }
-    }
-
-    async fn module(
-        &self,
-        name: String,
-        course: &OfModule,
-        crds: Option<&Crds>,
-    ) -> Result<(ModulePlan, Kinds), NoPlan> {
+    async fn module(&self, name: String, course: &OfModule, crds: Option<Crds>) -> Result<(ModulePlan, Kinds), NoPlan> {
         let is = self.after.modules.get(&name);
+        let error = is.and_then(|report| report.error.clone());
+        // A wait for the next try repeats the error.
+        let waits_for = is.map(|report| report.waits_for.clone());
+        let waits_for = waits_for.filter(|wait| error.as_ref().is_none_or(|error| !wait.contains(error)));
         let mut plan = ModulePlan {
             files: self.files.told.get(&name).cloned(),
             name,
@@ -137,8 +120,8 @@ impl Writer<'_> {
             crds: Vec::new(),
             hooks: course.hooks.clone(),
             release: None,
-            waits_for: is.map(|report| report.waits_for.clone()).unwrap_or_default(),
-            error: is.and_then(|report| report.error.clone()),
+            waits_for: waits_for.unwrap_or_default(),
+            error,
         };
         let mut kinds = Kinds::default();
         if course.is_removed {
@@ -149,14 +132,9 @@ impl Writer<'_> {
             plan.act = Act::Remove;
             return Ok((plan, kinds));
         }
-        if let Some(crds) = crds
-            && let Some(obstacle) = self.crds(crds, &mut plan, &mut kinds).await
-        {
-            // No hook runs, and no release is made.
-            plan.hooks.clear();
-            plan.error = Some(obstacle);
-            kinds.are_refused = true;
-            return Ok((plan, kinds));
+        if let Some(Crds { foreseen, is_early }) = crds {
+            plan.crds = foreseen.changes.into_iter().map(objects::object).collect();
+            (kinds.of_crds, kinds.are_early) = (foreseen.brought, is_early);
         }
         self.begin(&mut plan, course.release.is_some());
         if let Some(release) = &course.release {

@@ -67,7 +67,7 @@ async fn put(tools: &Tools, module: &ModuleName, on_trial: OnTrial) -> Result<Ve
     for Found { place, crd } in found {
         let ensured = ensure_crd(acting.cluster(), &crd.name, &crd.manifest, labels, on_trial);
         match ensured.await {
-            Err(CrdError::Held { name }) => held.push(format!("CRD '{name}'")),
+            Err(CrdError::Held { name }) => held.push(named(&name)),
             Ok(ensured) => {
                 tell(module, &crd.name, ensured);
                 changed |= ensured != Ensured::Unchanged;
@@ -99,8 +99,8 @@ pub struct Foreseen {
     pub changes: Vec<Change>,
     /// The kinds of all CRDs, also of those that do not change.
     pub brought: Vec<Brought>,
-    /// The CRD for which the module would not go on.
-    pub obstacle: Option<String>,
+    /// The reason for which the module would not go on.
+    pub obstacle: Option<CrdObstacle>,
 }
 
 /// The changes that `ensure` would make for a module.
@@ -124,8 +124,11 @@ pub async fn foresee(tools: &Tools, module: &ModuleName, on_trial: OnTrial) -> R
             }
         };
         let obstacle = match (&act, on_trial) {
-            (Some(Act::Refused(_)), _) => Some(format!("CRD '{}' is refused", crd.name)),
-            (Some(Act::Change { .. }), OnTrial::Yes) => Some(CrdError::Held { name: crd.name }.to_string()),
+            (Some(Act::Refused(_)), _) => {
+                let report = format!("CRD '{}' is refused", crd.name);
+                Some(CrdObstacle::Failed(Failure::new(Class::Refused, report)))
+            }
+            (Some(Act::Change { .. }), OnTrial::Yes) => Some(CrdObstacle::Held(vec![named(&crd.name)])),
             _ => None,
         };
         if obstacle.is_none() {
@@ -139,9 +142,13 @@ pub async fn foresee(tools: &Tools, module: &ModuleName, on_trial: OnTrial) -> R
     }
     if let Some(failure) = join(&failures) {
         let failure = failure.within(format_args!("cannot ensure the CRDs of module '{module}'"));
-        foreseen.obstacle = Some(failure.to_string());
+        foreseen.obstacle = Some(CrdObstacle::Failed(failure));
     }
     Ok(foreseen)
+}
+
+fn named(crd: &str) -> String {
+    format!("CRD '{crd}'")
 }
 
 /// All CRDs of valid files, and the errors of the others.

@@ -15,7 +15,6 @@ use channel_core::source::ModuleSource;
 use disk::{Found, FoundModule, Layer, Problem};
 use inquiry::Inquiry;
 use intake::{Desk, Prepared, Unfit};
-use kube_access::Cluster;
 use names::ModuleName;
 use package::pack;
 use package::pulling::{self, Package, PullError};
@@ -25,7 +24,7 @@ use thiserror::Error;
 use tracing::warn;
 
 use super::library::{Library, ShelfError};
-use crate::copies::{self, LARGEST};
+use crate::copies::{self, Copies, LARGEST};
 
 /// Why a version was not brought into use.
 #[derive(Debug, Error)]
@@ -69,6 +68,7 @@ impl TakeError {
 pub(super) struct Taker {
     pub(super) module: ModuleName,
     pub(super) library: Library,
+    pub(super) copies: Copies,
     pub(super) desk: Arc<Desk>,
 }
 
@@ -90,16 +90,12 @@ impl Inputs {
 }
 
 impl Taker {
-    fn cluster(&self) -> &Cluster {
-        &self.desk.ground.cluster
-    }
-
     /// The directory of a version that is on disk or kept in Secrets.
     pub(super) async fn kept(&self, digest: &ImageDigest) -> Result<Option<PathBuf>, TakeError> {
         if let Some(place) = self.library.find(&self.module, digest) {
             return Ok(Some(place));
         }
-        let copy = copies::module_copy(self.cluster(), &self.module, digest).await;
+        let copy = self.copies.files(&self.module, digest).await;
         let copy = copy.map_err(|error| TakeError::Cluster(Failure::from(error)))?;
         let Some(packed) = copy else { return Ok(None) };
         let package = Package::of_copy(digest.clone(), packed);
@@ -119,7 +115,7 @@ impl Taker {
     pub(super) async fn inputs(&self, source: &ModuleSource) -> Result<Inputs, TakeError> {
         let mut layers = Vec::new();
         if let Some(name) = &source.values {
-            let read = copies::values_files(self.cluster(), name).await;
+            let read = copies::values_files(&self.copies.cluster, name).await;
             let read = read.map_err(|error| TakeError::Cluster(Failure::from(error)))?;
             let files = read.ok_or_else(|| TakeError::NoValues(name.clone()))?;
             layers.extend(files.into_iter().map(|(key, text)| Layer {
@@ -182,17 +178,12 @@ impl Taker {
         let Some(place) = self.library.find(&self.module, digest) else {
             return Ok(());
         };
-        if copies::module_copy(self.cluster(), &self.module, digest)
-            .await?
-            .is_some()
-        {
+        if self.copies.files(&self.module, digest).await?.is_some() {
             return Ok(());
         }
         let packed = blocking::run(move || pack::pack(&place)).await;
         match packed {
-            Ok(packed) if packed.len() <= LARGEST => {
-                Ok(copies::keep_module_copy(self.cluster(), &self.module, digest, &packed).await?)
-            }
+            Ok(packed) if packed.len() <= LARGEST => Ok(self.copies.keep_files(&self.module, digest, &packed).await?),
             Ok(packed) => {
                 let (module, bytes) = (self.module.as_str(), packed.len());
                 warn!(

@@ -15,7 +15,7 @@
 
 pub mod answers;
 pub mod command;
-pub mod copies;
+mod copies;
 mod follower;
 mod install;
 mod library;
@@ -50,6 +50,9 @@ use tokio::task::{AbortHandle, JoinError, JoinSet};
 use tokio::time::{sleep, timeout};
 use tracing::{error, info, warn};
 
+pub use self::copies::Keeping;
+
+use self::copies::Copies;
 use self::follower::{Follower, Word};
 use self::install::Taker;
 use self::library::Library;
@@ -73,6 +76,8 @@ pub struct Ways<'a> {
     pub requests: &'a OnceLock<Sources>,
     /// The role of this replica.
     pub standing: Told,
+    /// Whether this replica keeps what it takes.
+    pub keeping: Keeping,
     /// Gives another number at each call. The numbers spread the questions to registries over time.
     pub seed: fn() -> u64,
 }
@@ -106,8 +111,13 @@ pub fn start(
     };
     let (wishes, wished) = mpsc::unbounded_channel();
     ways.requests.get_or_init(|| Sources::new(wishes));
+    let copies = Copies {
+        cluster: desk.ground.cluster.clone(),
+        keeping: ways.keeping,
+    };
     let office = Offices {
         library: Library::below(&settings.tmp_dir),
+        copies,
         office: Arc::new(office),
         desk,
         standing: ways.standing,
@@ -126,6 +136,7 @@ pub fn start(
 struct Offices {
     seed: fn() -> u64,
     library: Library,
+    copies: Copies,
     office: Arc<Office>,
     desk: Arc<Desk>,
     standing: Told,
@@ -235,6 +246,7 @@ impl Offices {
         let taker = Taker {
             module: name.clone(),
             library: self.library.clone(),
+            copies: self.copies.clone(),
             desk: Arc::clone(&self.desk),
         };
         let follower = Follower::new(taker, Arc::clone(&self.office), receiver, heard, shows, (self.seed)());
@@ -285,7 +297,7 @@ impl Offices {
     async fn clean(&self, sources: &BTreeMap<ModuleName, NamedSource>, is_first: bool) {
         let names: BTreeSet<String> = sources.keys().map(ToString::to_string).collect();
         let is_named = |module: &str, _: Option<&str>| names.contains(module);
-        if let Err(error) = copies::drop_source_secrets(&self.desk.ground.cluster, is_named).await {
+        if let Err(error) = self.copies.sweep(is_named).await {
             warn!(error = %Chain(&error), "Cannot delete the records of modules that have no source any more");
         }
         if is_first {
@@ -304,6 +316,14 @@ impl Offices {
                 });
                 // The client may have gone away.
                 let _ = reply.send(reports.collect());
+            }
+            Wish::Lacks(reply) => {
+                let lacks = self.followed.iter().filter_map(|(name, followed)| {
+                    let lack = followed.shown.borrow().lack()?;
+                    Some((name.clone(), lack))
+                });
+                // The client may have gone away.
+                let _ = reply.send(lacks.collect());
             }
             Wish::Check(module, reply) => {
                 let Some(followed) = self.followed.get(&module) else {

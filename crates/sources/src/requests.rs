@@ -1,16 +1,22 @@
 //! The requests of commands to the part that follows the sources. Must never wait for that part without a time limit.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use addon_core::module::Origin;
+use futures::future::join_all;
 use intake::Prepared;
 use names::ModuleName;
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 /// How long a client waits for reports.
 const REPORTS: Duration = Duration::from_secs(5);
+/// How long a plan of a start waits for the registries.
+const ROUNDS: Duration = Duration::from_mins(1);
+/// The pause until a follower is there.
+const BEAT: Duration = Duration::from_millis(200);
 /// How long a plan waits for the files of a version.
 const VERSION: Duration = Duration::from_mins(2);
 
@@ -22,6 +28,8 @@ pub type Reports = Vec<(String, String, Value)>;
 pub enum Wish {
     /// The reports about all sources.
     Report(oneshot::Sender<Reports>),
+    /// The modules without files, each with the reason.
+    Lacks(oneshot::Sender<BTreeMap<ModuleName, String>>),
     /// A round of questions to the registry of this module. The answer is false if the module has no source.
     Check(ModuleName, oneshot::Sender<bool>),
     /// The files of a version of this module, for a plan.
@@ -48,6 +56,35 @@ impl Sources {
         timeout(REPORTS, reports).await.ok()?.ok()
     }
 
+    /// Waits until the registries of these modules have been asked, and their versions are taken. Returns the modules without files, each
+    /// with the reason.
+    pub async fn settled(&self, modules: &BTreeSet<ModuleName>) -> BTreeMap<ModuleName, String> {
+        let rounds = join_all(modules.iter().map(|module| self.round(module)));
+        // The reason tells of a registry that does not answer in time.
+        drop(timeout(ROUNDS, rounds).await);
+        let (reply, lacks) = oneshot::channel();
+        // If the part has ended, no answer comes.
+        drop(self.0.send(Wish::Lacks(reply)));
+        match timeout(REPORTS, lacks).await {
+            Ok(Ok(mut lacks)) => {
+                lacks.retain(|module, _| modules.contains(module));
+                lacks
+            }
+            _ => unfollowed(modules),
+        }
+    }
+
+    /// Waits for a round of questions to the registry of a module.
+    async fn round(&self, module: &ModuleName) {
+        loop {
+            let (reply, done) = oneshot::channel();
+            if !self.check(module, reply) || matches!(done.await, Ok(true)) {
+                return;
+            }
+            sleep(BEAT).await;
+        }
+    }
+
     /// Asks the registry of a module at once. Returns whether the part can be reached.
     pub fn check(&self, module: &ModuleName, reply: oneshot::Sender<bool>) -> bool {
         self.0.send(Wish::Check(module.clone(), reply)).is_ok()
@@ -70,4 +107,10 @@ impl Sources {
             )),
         }
     }
+}
+
+/// The reason why modules have no files if no part follows their sources.
+pub fn unfollowed(modules: &BTreeSet<ModuleName>) -> BTreeMap<ModuleName, String> {
+    let lack = |module: &ModuleName| (module.clone(), "registries cannot be asked".to_owned());
+    modules.iter().map(lack).collect()
 }

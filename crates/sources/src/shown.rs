@@ -97,6 +97,26 @@ impl Shown {
         }
     }
 
+    /// The reason why the module has no files; none if it has some.
+    pub(super) fn lack(&self) -> Option<String> {
+        if self.in_use {
+            return None;
+        }
+        let unfit = || {
+            self.unfit
+                .as_ref()
+                .map(|Unfit { digest, why }| format!("{digest}: {why}"))
+        };
+        let waits = || (!self.waits.is_empty()).then(|| self.waits.join("; "));
+        let lack = self
+            .trouble
+            .clone()
+            .or_else(unfit)
+            .or_else(waits)
+            .or_else(|| self.idle.clone());
+        Some(lack.unwrap_or_else(|| "its registry has not answered yet".to_owned()))
+    }
+
     /// The report as text for people.
     pub(super) fn text(&self, module: &str) -> String {
         let mut lines = format!("module '{module}' from {}, version {}\n", self.repository, self.version);

@@ -54,10 +54,12 @@ fn what_a_plan_says_is_what_happens() {
     let mut draw = Draw::new(campaign.seed);
     let mut tally = Tally::default();
     for round in 0..rounds {
+        lose_kind(&stage, &data);
         let edits = modules::edit(&mut data, &mut draw);
         play(&stage, &operator, &data, &mut tally, &format!("round {round}: {edits}"));
     }
     operator.stop();
+    stage.kubectl(&format!("delete crd {} --ignore-not-found", gadgets(&stage)));
     let text = tally.text(rounds);
     println!("{text}");
     campaign.keep("plan", &text).unwrap();
@@ -84,28 +86,58 @@ fn play(stage: &Stage, operator: &Operator<'_>, data: &BTreeMap<String, String>,
     tally.compare(title, &said(&plan), &happened(&before, &objects(stage)));
 }
 
+/// The name of the CRD that a module brings.
+fn gadgets(stage: &Stage) -> String {
+    format!("gadgets.{}", modules::group(stage))
+}
+
+/// Removes the CRD of a module that is off, as a person may do, so that the next start of the module brings it again.
+fn lose_kind(stage: &Stage, data: &BTreeMap<String, String>) {
+    if data.get("kindsEnabled").is_some_and(|on| on == "false") {
+        stage.kubectl(&format!("delete crd {} --ignore-not-found", gadgets(stage)));
+    }
+}
+
 fn objects(stage: &Stage) -> Objects {
     let of_helm = Only::Labels("app.kubernetes.io/managed-by=Helm");
     let all = KINDS.iter().flat_map(|kind| {
         let objects = stage.namespace().objects(kind, of_helm).unwrap();
-        objects.into_iter().map(move |mut object| {
-            let name = format!("{kind}/{}", object["metadata"]["name"].as_str().unwrap());
-            object["metadata"]["managedFields"].take();
-            for field in ["resourceVersion", "generation"] {
-                object["metadata"][field].take();
-            }
-            object["status"].take();
-            (name, object)
-        })
+        objects.into_iter().map(move |object| ((*kind).to_owned(), object))
+    });
+    let all = all.chain(of_the_kind(stage)).map(|(kind, mut object)| {
+        let name = format!("{kind}/{}", object["metadata"]["name"].as_str().unwrap());
+        object["metadata"]["managedFields"].take();
+        for field in ["resourceVersion", "generation"] {
+            object["metadata"][field].take();
+        }
+        object["status"].take();
+        (name, object)
     });
     all.collect()
 }
 
+/// The CRD that a module brings, and its objects; nothing if it is not there.
+fn of_the_kind(stage: &Stage) -> Vec<(String, Value)> {
+    let gadgets = gadgets(stage);
+    let found = stage.kubectl(&format!("get crd {gadgets} --ignore-not-found --output=json"));
+    let Ok(crd) = serde_json::from_str::<Value>(&found) else {
+        return Vec::new();
+    };
+    let listed = stage.kubectl(&format!("get {gadgets} --output=json"));
+    let listed: Value = serde_json::from_str(&listed).unwrap();
+    let objects = listed["items"].as_array().unwrap().iter();
+    let objects = objects.map(|object| ("gadget".to_owned(), object.clone()));
+    let crd = ("customresourcedefinition".to_owned(), crd);
+    objects.chain([crd]).collect()
+}
+
 fn said(plan: &Plan) -> BTreeMap<String, Fate> {
     let releases = plan.modules.iter().filter_map(|module| module.release.as_ref());
+    let crds = plan.modules.iter().flat_map(|module| &module.crds);
     let is_act = |object: &&ObjectPlan| object.act != ObjectAct::Leave;
     let fates = releases
         .flat_map(|release| &release.objects)
+        .chain(crds)
         .filter(is_act)
         .map(|object| {
             let name = format!("{}/{}", object.kind.to_lowercase(), object.name);

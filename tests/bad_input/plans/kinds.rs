@@ -8,7 +8,7 @@ use testbed::wait::wait_until;
 use crate::bad_input::absence::world::copy;
 use crate::bad_input::stage::{CONVERGED, PATIENCE, Stage, assert_says};
 
-const CRD: &str = "apiVersion: apiextensions.k8s.io/v1
+pub(super) const CRD: &str = "apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata: {name: gadgets.GROUP}
 spec:
@@ -19,7 +19,10 @@ spec:
   - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {size: {type: string}}}}}
 ";
 
-const GADGET: &str = "apiVersion: GROUP/v1\nkind: Gadget\nmetadata: {name: first}\nsize: small\n";
+pub(super) const GADGET: &str = "apiVersion: GROUP/v1\nkind: Gadget\nmetadata: {name: first}\nsize: small\n";
+
+/// A hook of a module that has nothing else.
+const OF_NEEDY: &str = "#!/bin/sh\nif [ \"$1\" = --config ]; then echo 'configVersion: v1\nbeforeHelm: 1'; fi\n";
 
 /// A namespace, an object in it, and helm hooks.
 const HOME: &str = r"apiVersion: v1
@@ -91,7 +94,7 @@ fn a_plan_knows_the_kinds_and_namespaces_that_it_brings_and_names_helm_hooks() {
     let template = HOME.replace("GROUP", &home);
     let (template, _) = template.rsplit_once("---").unwrap();
     stage.write("modules/040-home/templates/a.yaml", template);
-    stage.configure(&json!({"kindsEnabled": "true", "homeEnabled": "true"}));
+    stage.configure(&json!({"kindsEnabled": "true", "homeEnabled": "true", "needyEnabled": "true"}));
     wait_for(
         &stage,
         &format!("get configmap at-home --namespace={home} --ignore-not-found --output=name"),
@@ -121,11 +124,23 @@ fn a_plan_knows_the_kinds_and_namespaces_that_it_brings_and_names_helm_hooks() {
         "next/030-kinds/crds/gadget.yaml",
         &of_group(CRD).replace("Namespaced", "Cluster"),
     );
+    stage.write("next/050-needy/module.yaml", "dependsOn: [kinds]\n");
+    stage.write("next/050-needy/hooks/hook.sh", OF_NEEDY);
     let said = operator.ask_for_code(2, &plan);
     let refused = format!("! CustomResourceDefinition gadgets.{group} (refused by the API server: ");
     let obstacle = format!("error    CRD 'gadgets.{group}' is refused");
     assert_says(&said, &[&refused, "spec.scope", "field is immutable", &obstacle]);
-    assert!(!said.contains("release  "), "{said}");
+    let (_, of_kinds) = said.split_once("kinds would run, and waits").unwrap();
+    assert!(!of_kinds.contains("release  "), "{said}");
+    assert_says(
+        &said,
+        &[
+            "needy would run, and waits",
+            "waits    because it needs module 'kinds', which fails",
+        ],
+    );
+    assert!(!said.contains("next try"), "{said}");
+    fs_err::remove_dir_all(stage.path("next/050-needy")).unwrap();
     stage.write("next/030-kinds/crds/gadget.yaml", "kind: Nonsense");
     let said = operator.ask_for_code(2, &plan);
     assert_says(&said, &["cannot ensure the CRDs of module 'kinds': crds/gadget.yaml"]);

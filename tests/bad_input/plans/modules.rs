@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use testbed::draw::Draw;
 
 use super::super::stage::Stage;
+use super::kinds::{CRD, GADGET};
 
 const APP: &str = "\
 apiVersion: apps/v1
@@ -104,10 +105,19 @@ pub(super) fn write(stage: &Stage) -> BTreeMap<String, String> {
         stage.write(&format!("modules/{dir}/values.yaml"), &values.to_string());
         data.insert(flag(dir), "true".to_owned());
     }
+    let group = group(stage);
+    stage.add_module("150-kinds");
+    stage.write("modules/150-kinds/crds/gadget.yaml", &CRD.replace("GROUP", &group));
+    stage.write("modules/150-kinds/templates/a.yaml", &GADGET.replace("GROUP", &group));
     stage.write("modules/130-made/hooks/compute.sh", HOOK);
     stage.write("modules/140-guarded/enabled", ENABLED);
     stage.write("modules/140-guarded/openapi/config-values.yaml", SCHEMA);
     data
+}
+
+/// The group of the module's kind, which no other test has.
+pub(super) fn group(stage: &Stage) -> String {
+    format!("{}.example", stage.namespace().name())
 }
 
 fn flag(dir: &str) -> String {
@@ -131,7 +141,7 @@ pub(super) fn edit(data: &mut BTreeMap<String, String>, draw: &mut Draw) -> Stri
 
 fn drawn(draw: &mut Draw) -> (String, String) {
     let section = |key: &str, value: Value| (key.to_owned(), value.to_string());
-    match draw.below(9) {
+    match draw.below(10) {
         0 | 1 => {
             let mut env = serde_json::Map::new();
             for name in ["A", "B", "C", "PASSWORD"] {
@@ -162,6 +172,7 @@ fn drawn(draw: &mut Draw) -> (String, String) {
             section("guarded", json!({"size": size, "wanted": wanted}))
         }
         7 => section("global", json!({"suffix": draw.pick(&["x", "y"])})),
+        8 => ("kindsEnabled".to_owned(), draw.pick(&["true", "false"]).to_owned()),
         _ => {
             let key = draw.pick(&["app", "many", "fixed", "made", "guarded", "good", "victim"]);
             (format!("{key}Enabled"), draw.pick(&["true", "false", ""]).to_owned())

@@ -26,7 +26,7 @@ const NOWHERE: &str = "{apiVersion: v1, kind: Config, current-context: c, contex
 
 impl Stage {
     /// The output of a command with the variables of an operator, and with its exit code.
-    fn typed(&self, arguments: &str) -> (Option<i32>, String) {
+    pub(crate) fn typed(&self, arguments: &str) -> (Option<i32>, String) {
         let mut command = process::command(env!("CARGO_BIN_EXE_addon-operator"));
         command
             .args(arguments.split(' '))
@@ -83,7 +83,7 @@ fn a_plan_of_a_start_needs_no_operator_and_comes_true() {
         "kind is switched on",
         "+ ConfigMap kind",
         "hook 'hooks/hook.sh' sees no objects, because its watches cannot begin",
-        "module 'far' comes from a registry",
+        "module 'far' comes from a registry, and a start would have no files for it",
     ];
     assert_says(&said, &expected);
     assert_eq!(stage.objects(), objects);

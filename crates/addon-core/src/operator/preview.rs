@@ -8,6 +8,7 @@
 //! its last run.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::mem;
 use std::sync::Arc;
 
 use clock::{Now, Tick};
@@ -21,13 +22,13 @@ use super::effect::{Effect, Job, Notice};
 use super::event::{ConfigRead, Event, Finished, HookRan, Reworked, Saved, Settled, SyncAction, Synced};
 use super::explain::Query;
 use super::health::{HealthSight, Seen};
-use super::policy::OnTrial;
 use super::provenance::Provenance;
 use super::query::StatusQuery;
 use super::survey::Survey;
 use super::ticket::{AtHead, Ticket};
 use crate::failure::{Class, Failure};
 use crate::hook::cause::Cause;
+use crate::module::Edition;
 use crate::release::ConfigTrace;
 use crate::release::returned::Unhealthy;
 use crate::values::HookDocument;
@@ -53,6 +54,7 @@ impl Query for PreviewQuery {
             steps: Vec::new(),
             secrets: Arc::default(),
             refused: Vec::new(),
+            taken_up: Vec::new(),
             known: survey.of.bindings.iter().map(|(hook, _)| hook.clone()).collect(),
             begins_watches: false,
         }
@@ -85,6 +87,8 @@ pub struct Preview {
     secrets: Arc<Known>,
     /// The modules whose new files were refused, each with the reason.
     refused: Vec<(ModuleName, Failure)>,
+    /// The files of modules that the copy has taken up since it was asked last.
+    taken_up: Vec<(ModuleName, Edition)>,
     /// The hooks that the operator has.
     known: BTreeSet<HookId>,
     /// Whether watches begin in earnest: an operator that has not started has no snapshots.
@@ -110,7 +114,7 @@ pub struct Passed {
 #[derive(Debug, Clone)]
 pub enum Step {
     /// The CRDs of a module are created or changed if they differ. A version on trial changes none.
-    Crds(ModuleName, OnTrial),
+    Crds(ModuleName),
     /// A hook runs.
     Hook {
         /// The hook.
@@ -156,6 +160,7 @@ impl Preview {
             steps: Vec::new(),
             secrets: Arc::default(),
             refused: Vec::new(),
+            taken_up: Vec::new(),
             known: BTreeSet::new(),
             begins_watches: true,
         }
@@ -227,6 +232,11 @@ impl Preview {
         &self.secrets
     }
 
+    /// The files of modules that the copy uses from now on: those that it has taken up since the last call.
+    pub fn taken_up(&mut self) -> impl Iterator<Item = (ModuleName, Edition)> {
+        mem::take(&mut self.taken_up).into_iter()
+    }
+
     /// Lets time pass. Without it the preview happens at one moment.
     pub fn pass(&mut self, now: Now) {
         self.now = now;
@@ -250,11 +260,11 @@ impl Preview {
                 Effect::GiveUp(failure) => return Err(failure),
                 Effect::Tell(Notice::SecretsChanged(known)) => self.secrets = known,
                 Effect::Tell(Notice::FilesRefused { module, failure }) => self.refused.push((module, failure)),
+                Effect::TakeUpFiles(module, edition) => self.taken_up.push((module, edition)),
                 // A cancelled job ends by the outcome that it has got already.
                 Effect::CancelJob(_)
                 | Effect::Tell(_)
                 | Effect::Reply(..)
-                | Effect::TakeUpFiles(..)
                 | Effect::JudgeFiles(..)
                 | Effect::StopMonitors(_)
                 | Effect::Exit => {}
@@ -315,14 +325,9 @@ impl Preview {
                 };
                 self.synced(release, ticket)
             }
-            Job::EnsureCrds {
-                modules,
-                on_trial,
-                ticket,
-            } => {
-                self.steps
-                    .extend(modules.into_iter().map(|module| Step::Crds(module, on_trial)));
-                Finished::CrdsEnsured(ticket, Ok(BTreeMap::new()))
+            Job::EnsureCrds { ref modules, .. } => {
+                self.steps.extend(modules.iter().cloned().map(Step::Crds));
+                return Err(Box::new(job));
             }
             Job::StartMonitors { .. } if self.begins_watches => return Err(Box::new(job)),
             other => return by_rote(other),

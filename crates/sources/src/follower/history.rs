@@ -12,14 +12,13 @@ use tokio::time::sleep;
 use tracing::warn;
 
 use super::{Follower, PAUSE};
-use crate::copies;
 use crate::install::TakeError;
 
 impl Follower {
     /// Reads the record, and hands the files of the version in use to the core if a copy of them is kept.
     pub(super) async fn begin(&mut self) {
         let record = loop {
-            match copies::source_record(&self.taker.desk.ground.cluster, &self.taker.module).await {
+            match self.taker.copies.record(&self.taker.module).await {
                 Ok(record) => break record,
                 Err(error) => {
                     warn!(module = self.name(), error = %Chain(&error), "The record of a source cannot be read, trying again");
@@ -105,7 +104,7 @@ impl Follower {
         let is_needed = move |module: &str, digest: Option<&str>| {
             module != name.as_str() || digest.is_none_or(|digest| record.needs(digest))
         };
-        let dropped = copies::drop_source_secrets(&self.taker.desk.ground.cluster, &is_needed).await;
+        let dropped = self.taker.copies.sweep(&is_needed).await;
         if let Err(error) = dropped {
             warn!(module = self.name(), error = %Chain(&error), "Old files of a module cannot be removed from the cluster");
         }
@@ -143,7 +142,7 @@ impl Follower {
             return true;
         }
         let text = serde_json::to_vec(&self.record).expect("a record is JSON");
-        let written = copies::write_source_record(&self.taker.desk.ground.cluster, &self.taker.module, text).await;
+        let written = self.taker.copies.write_record(&self.taker.module, text).await;
         match written {
             Ok(()) => {
                 self.written = Some(self.record.clone());
