@@ -1,12 +1,14 @@
 //! Plans of files that are not in use: other modules directories, and other versions of a module.
 
 use std::path::Path;
+use std::thread;
 
 use serde_json::json;
+use testbed::wait::wait_until;
 
 use crate::bad_input::absence::world::copy;
 use crate::bad_input::sources::shop::{Shop, status};
-use crate::bad_input::stage::{CONVERGED, Stage, assert_says};
+use crate::bad_input::stage::{CONVERGED, PATIENCE, Stage, assert_says};
 
 /// Leaves a trace beside its module's directory whenever it runs in earnest.
 const TRACE: &str = "#!/bin/sh\nif [ \"$1\" = --config ]; then echo 'configVersion: v1\nonStartup: 1'; exit; fi\n\
@@ -164,6 +166,43 @@ fn directories_that_cannot_be_read_give_no_plan() {
     assert_says(&said, &["module 'good', version 1.0.0", "has no source"]);
     let said = operator.ask_in_vain("plan --module good");
     assert_says(&said, &["a module and its version are wanted"]);
+    operator.stop();
+}
+
+/// A hook that waits after the release until a file is there.
+const LATE: &str = "#!/bin/sh\nif [ \"$1\" = --config ]; then echo 'configVersion: v1\nafterHelm: 1'; exit; fi\n\
+                    until [ -e GATE ]; do sleep 0.1; done\n";
+
+#[test]
+fn the_files_of_a_planned_version_stay_until_the_plan_is_made() {
+    let shop = Shop::open("planned-beside");
+    shop.push("1.0.0", "1.0.0", "small", &[]);
+    shop.push("1.1.0", "1.1.0", "large", &[]);
+    let operator = shop.install("~1.0", "");
+    operator.wait_for(&[CONVERGED]);
+    // Once another version does well, the files of versions that nobody needs are removed.
+    let gate = shop.stage.path("gate");
+    let late = LATE.replace("GATE", gate.to_str().unwrap());
+    shop.push("1.0.1", "1.0.1", "medium", &[("hooks/late.sh", &late)]);
+    operator.ask("module source check shop");
+    shop.stage.wait_for_sizes("good:small shop:medium victim:small");
+    let (code, said) = thread::scope(|scope| {
+        let planned = scope.spawn(|| shop.stage.typed("plan --module shop=1.1.0"));
+        let versions = || fs_err::read_dir(shop.stage.path("tmp/module-sources/shop")).map(Iterator::count);
+        let read = || versions().map(|number| (number == 3).then_some(()));
+        wait_until(PATIENCE, "the files of three versions", read).unwrap();
+        shop.stage.write("gate", "");
+        planned.join().unwrap()
+    });
+    assert_says(
+        &said,
+        &[
+            "version 1.1.0 after 1.0.1",
+            "~ ConfigMap shop",
+            "data.size: medium → large",
+        ],
+    );
+    assert_eq!(code, Some(2), "{said}");
     operator.stop();
 }
 

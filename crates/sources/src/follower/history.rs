@@ -98,11 +98,13 @@ impl Follower {
         }
     }
 
-    /// Drops the files of versions that are neither in use nor wanted for a return. No step may run with these files.
+    /// Drops the files of versions that are neither in use nor wanted for a return, nor by a plan that is being made. No step may run with
+    /// these files.
     pub(super) async fn drop_old(&self) {
-        let (record, name) = (self.record.clone(), self.taker.module.clone());
+        let (record, name, planned) = (self.record.clone(), self.taker.module.clone(), self.planned.clone());
+        let is_planned = move |digest: &str| planned.as_ref().is_some_and(|planned| planned.as_str() == digest);
         let is_needed = move |module: &str, digest: Option<&str>| {
-            module != name.as_str() || digest.is_none_or(|digest| record.needs(digest))
+            module != name.as_str() || digest.is_none_or(|digest| record.needs(digest) || is_planned(digest))
         };
         let dropped = self.taker.copies.sweep(&is_needed).await;
         if let Err(error) = dropped {
