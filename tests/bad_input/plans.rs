@@ -6,6 +6,7 @@ mod files;
 mod images;
 mod kinds;
 mod modules;
+mod rights;
 mod start;
 mod warned;
 

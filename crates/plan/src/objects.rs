@@ -2,6 +2,8 @@
 //!
 //! Must never show the data of a Secret: of these only the names of changed keys are told.
 
+use std::collections::BTreeSet;
+
 use masking::secret::MASK;
 use masking::secret::object::is_secret;
 use releases::sync::foresight::chart_hook::ChartHook;
@@ -44,11 +46,24 @@ pub(crate) fn release(foreseen: Foreseen) -> ReleasePlan {
         Foreseen::Upgrade {
             reason, objects, hooks, ..
         } => ReleasePlan {
+            hints: hints(&objects),
             objects: objects.into_iter().map(object).collect(),
             chart_hooks: hooks.into_iter().map(chart_hook).collect(),
             ..of(End::Upgrade, reason)
         },
     }
+}
+
+/// The steps that a person can take for objects that are refused.
+fn hints(objects: &[Change]) -> Vec<String> {
+    let hints: BTreeSet<&String> = objects
+        .iter()
+        .flat_map(|change| match &change.act {
+            Act::Refused(failure) => &failure.hints[..],
+            _ => &[],
+        })
+        .collect();
+    hints.into_iter().cloned().collect()
 }
 
 /// The objects of a release that is removed.
@@ -78,7 +93,7 @@ pub(crate) fn object(change: Change) -> ObjectPlan {
         Act::Delete => (ObjectAct::Delete, Vec::new(), String::new()),
         Act::Leave => (ObjectAct::Leave, Vec::new(), String::new()),
         Act::Replace(field) => (ObjectAct::Replace, Vec::new(), field),
-        Act::Refused(reason) => (ObjectAct::Refused, Vec::new(), reason),
+        Act::Refused(failure) => (ObjectAct::Refused, Vec::new(), failure.report),
         Act::Unserved => (ObjectAct::Unserved, Vec::new(), String::new()),
         Act::NoNamespace => (ObjectAct::NoNamespace, Vec::new(), String::new()),
     };

@@ -52,9 +52,7 @@ pub async fn foresee_crd(
         .await
         .map_err(Failure::from)
     {
-        Err(failure) if matches!(failure.class, Class::Refused | Class::Invalid) => {
-            Ok(Some(Act::Refused(failure.report)))
-        }
+        Err(failure) if matches!(failure.class, Class::Refused | Class::Invalid) => Ok(Some(Act::Refused(failure))),
         foreseen => foreseen,
     }
 }

@@ -96,8 +96,8 @@ pub enum Act {
     Leave,
     /// The API server lets nobody change a field, so the object is deleted and made anew.
     Replace(String),
-    /// The API server refuses the object. The text is its reason.
-    Refused(String),
+    /// The API server refuses the object.
+    Refused(Failure),
     /// The API server does not serve the kind.
     Unserved,
     /// The object's namespace does not exist.
@@ -309,24 +309,24 @@ impl Sync<'_> {
                 Act::Change { live, applied }
             }
             Err(failure) if failure.class == Class::Refused || failure.class == Class::Invalid => {
-                self.refused(&key, &object, failure.report)
+                self.refused(&key, &object, failure)
             }
             Err(failure) => return Err(failure),
         };
         Ok(Some(Change { object: key, act }))
     }
 
-    fn refused(&self, key: &ObjectKey, object: &Value, report: String) -> Act {
+    fn refused(&self, key: &ObjectKey, object: &Value, failure: Failure) -> Act {
         let namespace = key.namespace.as_deref().unwrap_or_default();
-        if report.contains(&format!("namespaces {namespace:?} not found")) {
+        if failure.report.contains(&format!("namespaces {namespace:?} not found")) {
             return Act::NoNamespace;
         }
-        match helm::immutable::read(&report) {
+        match helm::immutable::read(&failure.report) {
             Some(immutable) => match self.way(&immutable, object) {
                 Way::Replace | Way::ReplaceAlone => Act::Replace(immutable.field),
-                Way::Ask | Way::Never => Act::Refused(report),
+                Way::Ask | Way::Never => Act::Refused(failure),
             },
-            None => Act::Refused(report),
+            None => Act::Refused(failure),
         }
     }
 }
