@@ -12,7 +12,7 @@ use addon_core::operator::query::{
     ConvergesQuery, FailingTask, HeldBy, HeldRemoval, ModuleReport, ModulesQuery, PastConverge, QueueReport,
     QueuesQuery, SlotReport, SlotsQuery, SourcesQuery, Status, StatusQuery,
 };
-use channel_core::view::{Answerer, ChannelState, View};
+use channel_core::view::{Answerer, ChannelState, Step, View};
 use hooks::past::LastRuns;
 use hooks::records::Recorder;
 use jiff::Timestamp;
@@ -128,7 +128,7 @@ impl Facts {
         let converges = listeners::ask(&self.doors, ConvergesQuery).await?;
         let (busy, idle): (Vec<_>, Vec<_>) = queues.iter().partition(|queue| !queue.tasks.is_empty());
         let now = Timestamp::now();
-        let report = View::of(&self.channel.borrow(), Answerer::Leader, now).text(now);
+        let view = View::of(&self.channel.borrow(), Answerer::Leader, now);
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
@@ -142,7 +142,11 @@ impl Facts {
             queues: busy.into_iter().map(queue).collect(),
             idle_queues: idle.len(),
             converges: converges.into_iter().rev().map(converge).collect(),
-            channel: lines(&report),
+            channel: lines(&view.text(now)),
+            trial: view
+                .trial
+                .map(|trial| trial.steps.iter().map(trial_step).collect())
+                .unwrap_or_default(),
             memory,
             started: Some(self.started),
         };
@@ -172,6 +176,13 @@ impl Facts {
         let mut document = serde_json::to_value(facts).expect("facts are plain data with text keys");
         self.secrets.mask(&mut document);
         serde_json::from_value(document).expect("masking replaces texts by texts")
+    }
+}
+
+fn trial_step(step: &Step) -> facts::TrialStep {
+    facts::TrialStep {
+        text: step.text.to_owned(),
+        is: step.is.to_owned(),
     }
 }
 

@@ -59,6 +59,8 @@ pub struct Known {
     pub hold: Option<String>,
     /// The stage of the trial, or of the steps before a trial, as a sentence with the reason of a wait.
     pub stage: Option<String>,
+    /// The number of steps that the version on trial has behind it.
+    pub steps_done: Option<usize>,
 }
 
 /// The records of trials, read at one moment.
@@ -219,6 +221,17 @@ pub struct OnTrial {
     pub failed_before: BTreeSet<String>,
     /// The verdict.
     pub verdict: Option<Verdict>,
+    /// The steps until all pods run the version; empty while it takes none, as after a verdict against it.
+    pub steps: Vec<Step>,
+}
+
+/// A step of a version on trial.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Step {
+    /// The end of the step, as a text for people.
+    pub text: &'static str,
+    /// `done`, `now` or `later`.
+    pub is: &'static str,
 }
 
 /// The verdict on a trial.

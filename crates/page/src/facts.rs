@@ -303,6 +303,8 @@ pub struct Machinery {
     pub converges: Vec<Converge>,
     /// The report of `channel status`: a name and a text in each line.
     pub channel: Vec<(String, String)>,
+    /// The steps of the version on trial.
+    pub trial: Vec<TrialStep>,
     /// The slots that limit the number of jobs at once.
     pub slots: Vec<Slots>,
     /// The requests to the API server, on average of the last minute.
@@ -311,6 +313,15 @@ pub struct Machinery {
     pub memory: Option<u64>,
     /// The time of the start of the process, in seconds since 1970.
     pub started: Option<i64>,
+}
+
+/// A step of the version on trial.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TrialStep {
+    pub text: String,
+    /// `done`, `now` or `later`.
+    pub is: String,
 }
 
 /// The slots of one kind.

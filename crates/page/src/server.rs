@@ -298,7 +298,8 @@ impl Inner {
                 &error.to_string(),
             ),
             Err(error @ Unavailable::NotWritten(_)) => {
-                tracing::error!(error = %error, "A view of the page could not be written");
+                let cause = std::error::Error::source(&error).map(ToString::to_string);
+                tracing::error!(error = %error, cause, "A view of the page could not be written");
                 self.message(
                     name,
                     StatusCode::INTERNAL_SERVER_ERROR,

@@ -110,7 +110,41 @@ pub enum Remains {
     Record,
 }
 
+/// The steps of a version from the begin of its trial until all pods run it, in their order.
+pub const STEPS: [&str; 6] = [
+    "its pod is ready",
+    "it leads",
+    "its first converge is over",
+    "it has led without new failures",
+    "the Deployment names it",
+    "its pods have taken the place of the old ones",
+];
+
 impl Stage {
+    /// The number of [`STEPS`] that the version on trial has behind it; none if it takes no step now.
+    pub fn steps_done(&self) -> Option<usize> {
+        match self {
+            Self::Begins(_) | Self::Starts(..) => Some(0),
+            Self::HandsOver(_) => Some(1),
+            Self::Converges(_) => Some(2),
+            Self::Fails(..) | Self::Proves(..) => Some(3),
+            Self::Promotes(_) => Some(4),
+            Self::RollsOut(..) => Some(5),
+            Self::Unknown(_)
+            | Self::Unheard
+            | Self::Idle
+            | Self::Pinning(_)
+            | Self::PinningAgain
+            | Self::Stopped(_)
+            | Self::Held(_)
+            | Self::Waits(..)
+            | Self::Doubts(_)
+            | Self::Unjudged(_)
+            | Self::Elsewhere(_)
+            | Self::WindsUp(..) => None,
+        }
+    }
+
     /// Whether no version is taken before a person resumes.
     pub fn is_held(&self) -> bool {
         match self {

@@ -2,9 +2,10 @@
 //!
 //! Must never leave out a reason why the wanted version does not run.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-use super::{Channel, Known, OnTrial, Policy, Running, Unclear, Verdict, Wait, Warning, whole};
+use super::{Channel, Known, OnTrial, Policy, Running, Step, Unclear, Verdict, Wait, Warning, whole};
 use crate::candidate::Signature;
 use crate::channel;
 use crate::choice::{Choice, Reason, Target};
@@ -13,6 +14,7 @@ use crate::reference::ImageDigest;
 use crate::trial::record;
 use crate::trial::record::Remembered;
 use crate::trial::sight::{PodState, TrialPod};
+use crate::trial::stage::STEPS;
 use crate::window::{Day, Window};
 
 /// The text that is shown if no keys are configured.
@@ -154,7 +156,20 @@ pub(super) fn trial(known: &Known) -> Option<OnTrial> {
             at: whole(verdict.at),
             judge: verdict.judge.clone(),
         }),
+        steps: known.steps_done.map(steps).unwrap_or_default(),
     })
+}
+
+fn steps(done: usize) -> Vec<Step> {
+    let step = |(at, text): (usize, &&'static str)| Step {
+        text,
+        is: match at.cmp(&done) {
+            Ordering::Less => "done",
+            Ordering::Equal => "now",
+            Ordering::Greater => "later",
+        },
+    };
+    STEPS.iter().enumerate().map(step).collect()
 }
 
 fn pod_is(pod: &TrialPod) -> String {

@@ -60,6 +60,7 @@ fn known(choice: Choice) -> Known {
         trial_set: None,
         hold: None,
         stage: None,
+        steps_done: None,
     }
 }
 
@@ -148,6 +149,7 @@ fn on_trial(verdict: Option<(Ruling, &str)>) -> Known {
             }),
         }),
         stage: Some("the new version leads".to_owned()),
+        steps_done: Some(2),
         ..known(Choice::Begin(target("1.4.3", 'b')))
     }
 }

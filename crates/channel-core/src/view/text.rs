@@ -168,6 +168,7 @@ impl OnTrial {
             failing,
             failed_before,
             verdict,
+            steps: _,
         } = self;
         lines.add(
             "trial",

@@ -33,6 +33,7 @@ pub(crate) fn routes() -> (Router, watch::Sender<()>) {
 
 fn source(fleet: Fleet, role: Role, changed: watch::Receiver<()>) -> Source {
     let known = fleet.operator.clone();
+    let machinery = sample::machinery(&fleet);
     Source {
         fleet: Box::new(move || {
             let fleet = fleet.clone();
@@ -41,7 +42,10 @@ fn source(fleet: Fleet, role: Role, changed: watch::Receiver<()>) -> Source {
         module: Box::new(|_| Box::pin(async { Ok(Some(sample::detail())) })),
         events: Box::new(|_| Box::pin(async { Ok(sample::events()) })),
         comparison: Box::new(|_, from, to| Box::pin(async move { Ok(sample::comparison(from, to)) })),
-        machinery: Box::new(|| Box::pin(async { Ok(sample::machinery()) })),
+        machinery: Box::new(move || {
+            let machinery = machinery.clone();
+            Box::pin(async move { Ok(machinery) })
+        }),
         role: Box::new(move || role.clone()),
         known,
         changed,

@@ -4,7 +4,7 @@ mod of_module;
 
 use std::collections::BTreeMap;
 
-use super::facts::{Converge, Failing, Fleet, HeldRemoval, Machinery, Module, Operator, Queue, Slots};
+use super::facts::{Converge, Failing, Fleet, HeldRemoval, Machinery, Module, Operator, Queue, Slots, TrialStep};
 use serde_json::{Value, json};
 
 pub(crate) use of_module::{comparison, detail, events};
@@ -215,12 +215,33 @@ fn slots(kind: &str, number: usize, jobs: &[&str]) -> Slots {
 }
 
 /// The last converges: the seconds since their end, the milliseconds that they took, the cause, and the failing modules.
-const CONVERGES: [(i64, u64, &str, usize); 4] = [
+const CONVERGES: [(i64, u64, &str, usize); 8] = [
     (240, 6_400, "Config-Changed", 2),
-    (3_900, 21_800, "Module-Files-Read", 0),
+    (3_900, 221_800, "Module-Files-Read", 0),
     (7_260, 900, "Schedule", 0),
-    (604_700, 48_200, "Operator-Startup", 1),
+    (14_460, 1_100, "Schedule", 0),
+    (17_300, 65_000, "Config-Changed", 1),
+    (21_660, 1_000, "Schedule", 0),
+    (28_860, 900, "Schedule", 0),
+    (30_900, 348_200, "Operator-Startup", 1),
 ];
+
+/// The steps of the trial of the sample, which is in its third one.
+const STEPS: [(&str, &str); 6] = [
+    ("its pod is ready", "done"),
+    ("it leads", "done"),
+    ("its first converge is over", "now"),
+    ("it has led without new failures", "later"),
+    ("the Deployment names it", "later"),
+    ("its pods have taken the place of the old ones", "later"),
+];
+
+fn step((text, is): &(&str, &str)) -> TrialStep {
+    TrialStep {
+        text: (*text).to_owned(),
+        is: (*is).to_owned(),
+    }
+}
 
 fn converge((ago, took, reason, failing): &(i64, u64, &str, usize)) -> Converge {
     Converge {
@@ -231,8 +252,14 @@ fn converge((ago, took, reason, failing): &(i64, u64, &str, usize)) -> Converge 
     }
 }
 
-/// The facts of the operator's view.
-pub(crate) fn machinery() -> Machinery {
+/// The facts of the operator's view; those of a process that has just begun if there are no modules.
+pub(crate) fn machinery(fleet: &Fleet) -> Machinery {
+    if fleet.modules.is_empty() {
+        return Machinery {
+            converges: CONVERGES[..1].iter().map(converge).collect(),
+            ..Machinery::default()
+        };
+    }
     let rows = [
         ("state", "on-trial"),
         ("running", "0.2.0"),
@@ -260,8 +287,9 @@ pub(crate) fn machinery() -> Machinery {
         idle_queues: 41,
         converges: CONVERGES.iter().map(converge).collect(),
         channel: rows.map(|(name, text)| (name.to_owned(), text.to_owned())).to_vec(),
+        trial: STEPS.iter().map(step).collect(),
         memory: Some(23_330_000),
-        started: Some(NOW - 7 * 86_400),
+        started: Some(NOW - 31_250),
     }
 }
 

@@ -33,6 +33,7 @@ impl Stage {
     fn of(fleet: Fleet, role: Role) -> Self {
         let (changes, changed) = watch::channel(());
         let known = fleet.operator.clone();
+        let machinery = sample::machinery(&fleet);
         let source = Source {
             fleet: Box::new(move || {
                 let fleet = fleet.clone();
@@ -48,7 +49,10 @@ impl Stage {
                     Ok(sample::comparison(from, to))
                 })
             }),
-            machinery: Box::new(|| Box::pin(async { Ok(sample::machinery()) })),
+            machinery: Box::new(move || {
+                let machinery = machinery.clone();
+                Box::pin(async move { Ok(machinery) })
+            }),
             role: Box::new(move || role.clone()),
             known,
             changed,
@@ -216,6 +220,18 @@ async fn a_view_that_the_client_has_is_not_sent_again() {
     assert_eq!(again.status(), StatusCode::NOT_MODIFIED);
     let other = stage.send(ask(IF_NONE_MATCH, "\"other\"")).await;
     assert_eq!(other.status(), StatusCode::OK);
+}
+
+#[tokio::test]
+async fn an_operator_that_has_just_begun_has_its_view() {
+    let stage = Stage::of(sample::fleet(0), Role::Leads);
+    let (status, html) = stage.get("/operator").await;
+    assert_eq!(status, StatusCode::OK);
+    assert!(
+        html.contains("No task waits or runs.") && html.contains("Last converges"),
+        "{html}"
+    );
+    check(&html).unwrap();
 }
 
 #[tokio::test]

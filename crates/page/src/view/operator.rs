@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::module::{Link, link, queue};
 use super::overview::{Alarm, alarms};
 use super::{Head, Place, Tone, tone_of};
-use crate::facts::{Converge, Fleet, Machinery, Queue, Slots};
+use crate::facts::{Converge, Fleet, Machinery, Queue, Slots, TrialStep};
 use crate::text::{Moment, block, bytes, row};
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -31,8 +31,38 @@ pub struct OperatorView {
     pub slots: Vec<SlotsRow>,
     /// The last converges, the newest first.
     pub converges: Vec<ConvergeRow>,
+    /// The last converges on an axis of time; none without one.
+    pub time_line: Option<TimeLine>,
     /// The report of `channel status`.
     pub channel: Vec<(String, String)>,
+    /// The steps of the version on trial.
+    pub steps: Vec<StepRow>,
+}
+
+/// A step of the version on trial.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct StepRow {
+    pub text: String,
+    /// Its style.
+    pub is: String,
+    pub is_now: bool,
+}
+
+/// The last converges on an axis of time.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct TimeLine {
+    pub begin: Moment,
+    pub end: Moment,
+    pub bars: Vec<Bar>,
+}
+
+/// A converge on the axis, which is a thousand wide.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Bar {
+    pub at: i64,
+    pub width: i64,
+    pub is_bad: bool,
+    pub title: String,
 }
 
 /// The slots of one kind.
@@ -109,12 +139,22 @@ impl OperatorView {
             idle_queues: machinery.idle_queues,
             slots: machinery.slots.iter().map(slots).collect(),
             converges: converges(&machinery.converges),
+            time_line: time_line(&machinery.converges),
             channel: machinery
                 .channel
                 .iter()
                 .map(|(name, text)| (row(name), block(text)))
                 .collect(),
+            steps: machinery.trial.iter().map(step).collect(),
         }
+    }
+}
+
+fn step(step: &TrialStep) -> StepRow {
+    StepRow {
+        text: row(&step.text),
+        is: row(&step.is),
+        is_now: step.is == "now",
     }
 }
 
@@ -137,12 +177,41 @@ fn converges(past: &[Converge]) -> Vec<ConvergeRow> {
     let row_of = |converge: &Converge| ConvergeRow {
         ended: Moment::at(converge.ended),
         reason: row(&converge.reason),
-        took: format!("{}.{} s", converge.took / 1000, converge.took % 1000 / 100),
+        took: took(converge),
         // A short one is seen, too.
         bar: (converge.took.saturating_mul(1000) / longest).max(10),
         failing: converge.failing,
     };
     past.iter().map(row_of).collect()
+}
+
+/// The axis from the begin of the oldest converge to the end of the newest one.
+fn time_line(past: &[Converge]) -> Option<TimeLine> {
+    let begin_of = |converge: &Converge| converge.ended.saturating_sub_unsigned(converge.took.div_ceil(1000));
+    let begin = past.iter().map(begin_of).min()?;
+    let end = past.iter().map(|converge| converge.ended).max()?;
+    let span = (end - begin).max(1);
+    let bar = |converge: &Converge| {
+        let at = (begin_of(converge) - begin) * 1000 / span;
+        let until = (converge.ended - begin) * 1000 / span;
+        // A short one is seen, too.
+        let width = (until - at).max(4);
+        Bar {
+            at: at.min(1000 - width),
+            width,
+            is_bad: converge.failing > 0,
+            title: row(&format!("{}, {}", took(converge), converge.reason)),
+        }
+    };
+    Some(TimeLine {
+        begin: Moment::at(begin)?,
+        end: Moment::at(end)?,
+        bars: past.iter().map(bar).collect(),
+    })
+}
+
+fn took(converge: &Converge) -> String {
+    format!("{}.{} s", converge.took / 1000, converge.took % 1000 / 100)
 }
 
 #[cfg(test)]
@@ -159,5 +228,19 @@ mod tests {
         let told: Vec<(&str, u64)> = rows.iter().map(|row| (row.took.as_str(), row.bar)).collect();
         assert_eq!(told, [("2.5 s", 1000), ("0.6 s", 250), ("0.0 s", 10)]);
         assert_eq!(converges(&[]), []);
+    }
+    #[test]
+    fn converges_lie_on_the_axis_where_they_were() {
+        let of = |ended, took, failing| Converge {
+            ended,
+            took,
+            failing,
+            ..Converge::default()
+        };
+        let line = time_line(&[of(1100, 100, 1), of(1050, 25_000, 0), of(101, 1_000, 0)]).unwrap();
+        assert_eq!(line.begin.shown, "1970-01-01 00:01:40 UTC");
+        let told: Vec<(i64, i64, bool)> = line.bars.iter().map(|bar| (bar.at, bar.width, bar.is_bad)).collect();
+        assert_eq!(told, [(996, 4, true), (925, 25, false), (0, 4, false)]);
+        assert_eq!(time_line(&[]), None);
     }
 }
