@@ -22,6 +22,7 @@ const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? 
 async function open(path, options = {}) {
   const context = await browser.newContext({ viewport: WIDE, ...options });
   const page = await context.newPage();
+  if (options.now) await page.clock.setFixedTime(options.now);
   page.on("pageerror", (error) => fault(path, error.message));
   page.on("dialog", (dialog) => { fault(path, `dialog ${dialog.message()}`); dialog.dismiss(); });
   page.on("request", (request) => { if (!request.url().startsWith(base) && !request.url().startsWith("data:")) fault(path, `asks ${request.url()}`); });
@@ -52,6 +53,8 @@ async function search() {
   expect("search", names.length > 0 && names.every((name) => /redis-lab/.test(name)), names.join(" "));
   expect("search", page.url().endsWith("/200/?q=redis+lab"), page.url());
   await page.reload();
+  // The first news renews the view.
+  await page.locator("#live.on").waitFor();
   expect("search", (await page.locator("tr[data-find]:not(.gone)").count()) === names.length, "a link does not lead to the same list");
   await page.keyboard.press("j");
   const focused = () => page.evaluate(() => document.activeElement?.textContent);
@@ -95,7 +98,7 @@ async function without_script() {
 async function check() {
   const module = "modules/cert-manager";
   const views = ["", "graph", "operator", module, "graph/cert-manager", `${module}/events`, `${module}/revisions/8/9`];
-  const sizes = { 0: views.slice(0, 3), 6: views, 200: views, 1000: views.slice(0, 2), hostile: views.slice(0, 3), standby: [""] };
+  const sizes = { 0: views.slice(0, 3), 6: views, 200: views, 1000: views, hostile: views.slice(0, 3), standby: [""] };
   for (const [size, shown] of Object.entries(sizes)) {
     for (const view of shown) {
       await accessible(`/${size}/${view}`, {});
@@ -112,23 +115,29 @@ async function check() {
   await without_script();
 }
 
-/** The pictures of the documents: few, and small. */
+/** The pictures of the documents: few, and small, at the time of the samples. */
 async function pictures() {
-  const small = { viewport: { width: 1180, height: 720 } };
+  const small = { viewport: { width: 1180, height: 720 }, now: new Date(1_795_982_400_000) };
+  const whole = { ...small, fullPage: true };
   const shown = {
     "page-overview-light": ["/200/", small],
     "page-overview-dark": ["/200/", { ...small, colorScheme: "dark" }],
-    "page-module-light": ["/200/modules/node-exporter", small],
+    "page-module-light": ["/200/modules/node-exporter", whole],
     "page-events-light": ["/200/modules/node-exporter/events", small],
     "page-revisions-light": ["/200/modules/node-exporter/revisions/8/9", small],
     "page-graph-dark": ["/200/graph/loki", { ...small, colorScheme: "dark" }],
-    "page-operator-light": ["/200/operator", small],
-    "page-overview-narrow": ["/200/", { viewport: NARROW }],
+    "page-graph-light": ["/200/graph", small],
+    "page-operator-light": ["/200/operator", whole],
+    "page-overview-narrow": ["/200/", { ...small, viewport: NARROW }],
+    "page-overview-none": ["/0/", small],
+    "page-overview-few": ["/6/", small],
+    "page-overview-many": ["/1000/", small],
+    "page-standby-light": ["/standby/", small],
   };
   for (const [name, [path, options]] of Object.entries(shown)) {
     const page = await open(path, options);
     if ((await page.locator("html[data-still]").count()) === 0) await page.locator("#live.on").waitFor();
-    await page.screenshot({ path: join(folder, `${name}.png`) });
+    await page.screenshot({ path: join(folder, `${name}.png`), fullPage: options.fullPage ?? false });
     await page.context().close();
   }
 }
