@@ -4,6 +4,7 @@
 
 mod channel;
 mod image;
+mod plugin;
 mod site;
 
 use std::path::Path;
@@ -206,7 +207,8 @@ impl Installation<'_> {
         )?;
         narrator
             .ok("refused by the leader, which the API server asked through its Service: the ConfigMap is as before");
-        self.edit_well("Visitors")
+        self.edit_well("Visitors")?;
+        self.look_with_kubectl()
     }
 
     /// Waits until the API server refuses a bad edit because the operator's webhook says no. Before that moment such

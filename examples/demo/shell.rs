@@ -40,7 +40,11 @@ impl Shell {
     pub(crate) fn without_cluster(folder: &Path, usual: &OsStr, program: &Path) -> anyhow::Result<Self> {
         let programs = folder.join(PROGRAMS);
         fs::create_dir(&programs)?;
-        symlink(fs::canonicalize(program)?, programs.join("addon-operator"))?;
+        let program = fs::canonicalize(program)?;
+        // Under the second name kubectl finds it as its plugin.
+        for name in ["addon-operator", "kubectl-addons"] {
+            symlink(&program, programs.join(name))?;
+        }
         let mut path = programs.into_os_string();
         path.push(":");
         path.push(usual);

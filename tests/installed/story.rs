@@ -35,6 +35,7 @@ fn an_installation_from_its_beginning_to_its_end() {
     a_module_acts_as_its_account(&stage);
     hooks_answer_through_the_service(&stage);
     bad_edits_are_refused_and_good_ones_rolled_out(&stage);
+    what_a_person_asks_outside_is_answered(&stage);
     let certificates = certificates_rotate_without_a_failed_review(&stage);
     let revisions = stage.revisions();
     pods_are_replaced(&stage);
@@ -187,6 +188,36 @@ fn bad_edits_are_refused_and_good_ones_rolled_out(stage: &Stage<'_>) {
         if said == "welcome" { Ok(Some(())) } else { Err(said) }
     };
     wait_until(PATIENCE, "the new greeting", look).unwrap();
+}
+
+/// Commands on the machine of a person: about a module, and its suspension.
+fn what_a_person_asks_outside_is_answered(stage: &Stage<'_>) {
+    let typed = |arguments: &str| {
+        let mut command = process::command(env!("CARGO_BIN_EXE_addon-operator"));
+        command.args(arguments.split(' '));
+        command.args(["--namespace", stage.namespace.name()]).env_clear();
+        command.env("KUBECONFIG", stage.namespace.kubeconfig(User::Admin));
+        let output = process::run(command, None).unwrap();
+        let said = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+        assert!(output.status.success(), "{arguments}: {said}");
+        said
+    };
+    let answers = [
+        ("module tree greeter", "greeting"),
+        ("module history greeter", "deployed"),
+        ("module diff greeter 1 2", "welcome"),
+        ("module events greeter", "ModuleReady"),
+    ];
+    for (arguments, word) in answers {
+        let said = typed(arguments);
+        assert!(said.contains(word), "{arguments}: {said}");
+    }
+    let kept = "get configmap addon-operator --output=jsonpath={.data.greeterMaintenance}";
+    typed("module suspend greeter");
+    assert_eq!(stage.kubectl(kept), "NoResourceReconciliation");
+    stage.wait_until_it_says("why greeter", &["maintenance"]);
+    typed("module resume greeter");
+    assert_eq!(stage.kubectl(kept), "");
 }
 
 fn pods_are_replaced(stage: &Stage<'_>) {

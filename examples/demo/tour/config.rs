@@ -15,6 +15,9 @@ use crate::narrator::{check, seconds};
 /// The plan of the edit of a chapter.
 const PLAN: &str = "addon-operator plan --filename edited.yaml";
 
+/// The values that a hook of the module computes begin with this.
+const COMPUTED: &str = "derived.";
+
 impl Tour<'_> {
     /// Edits one section, which must lead to exactly one release.
     pub(super) fn edit(&mut self) -> anyhow::Result<()> {
@@ -70,6 +73,11 @@ impl Tour<'_> {
         let mut hooks = module["hooks"].as_array().into_iter().flatten();
         let is_tried = hooks.any(|hook| hook["values"] == "try");
         check("a hook is tried for the plan", is_tried, || plan.to_string())?;
+        let mut values = module["values"].as_array().into_iter().flatten();
+        let is_computed = values.any(|field| field["path"].as_str().is_some_and(|path| path.starts_with(COMPUTED)));
+        check("the plan has the values that the hook computes", is_computed, || {
+            plan.to_string()
+        })?;
         let objects = module["release"]["objects"].as_array().into_iter().flatten();
         let named = objects.map(|object| {
             let text = |key: &str| object[key].as_str().unwrap_or_default();
