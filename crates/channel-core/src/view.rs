@@ -18,6 +18,7 @@ use super::reference::ImageDigest;
 use super::settings::Settings;
 use super::trial::record::{Failures, Remembered, Report, Ruling, Trial};
 use super::trial::sight::{Deployment, TrialSet};
+use super::trial::stage::Stage;
 
 pub use now::State;
 
@@ -59,8 +60,8 @@ pub struct Known {
     pub hold: Option<String>,
     /// The stage of the trial, or of the steps before a trial, as a sentence with the reason of a wait.
     pub stage: Option<String>,
-    /// The number of steps that the version on trial has behind it.
-    pub steps_done: Option<usize>,
+    /// The same stage for programs.
+    pub trial_stage: Option<Stage>,
 }
 
 /// The records of trials, read at one moment.

@@ -121,13 +121,15 @@ pub const STEPS: [&str; 6] = [
 ];
 
 impl Stage {
-    /// The number of [`STEPS`] that the version on trial has behind it; none if it takes no step now.
-    pub fn steps_done(&self) -> Option<usize> {
+    /// The number of [`STEPS`] that the version on trial has behind it; none if it takes no step now. A version that fails may fail before
+    /// the end of its first converge, or after it.
+    pub fn steps_done(&self, has_converged: bool) -> Option<usize> {
         match self {
             Self::Begins(_) | Self::Starts(..) => Some(0),
             Self::HandsOver(_) => Some(1),
             Self::Converges(_) => Some(2),
-            Self::Fails(..) | Self::Proves(..) => Some(3),
+            Self::Fails(..) => Some(if has_converged { 3 } else { 2 }),
+            Self::Proves(..) => Some(3),
             Self::Promotes(_) => Some(4),
             Self::RollsOut(..) => Some(5),
             Self::Unknown(_)

@@ -141,13 +141,18 @@ pub(super) fn trial(known: &Known) -> Option<OnTrial> {
     let pod = known.trial_set.as_ref().and_then(|set| set.pod.as_ref());
     let failing = report.map(|report| report.failing.clone()).unwrap_or_default();
     let is_old = |subject: &&String| failing.contains_key(*subject);
+    let converged = report.and_then(|report| report.converged);
+    let done = known
+        .trial_stage
+        .as_ref()
+        .and_then(|stage| stage.steps_done(converged.is_some()));
     Some(OnTrial {
         of: trial.to.clone(),
         begun: whole(trial.begun),
         limit: trial.limit.as_secs(),
         pod: pod.map(|pod| pod.name.clone()),
         pod_is: pod.map(pod_is),
-        converged: report.and_then(|report| report.converged).map(whole),
+        converged: converged.map(whole),
         failed_before: trial.failing.iter().filter(is_old).cloned().collect(),
         failing,
         verdict: trial.verdict.as_ref().map(|verdict| Verdict {
@@ -156,7 +161,7 @@ pub(super) fn trial(known: &Known) -> Option<OnTrial> {
             at: whole(verdict.at),
             judge: verdict.judge.clone(),
         }),
-        steps: known.steps_done.map(steps).unwrap_or_default(),
+        steps: done.map(steps).unwrap_or_default(),
     })
 }
 

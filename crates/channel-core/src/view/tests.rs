@@ -60,7 +60,7 @@ fn known(choice: Choice) -> Known {
         trial_set: None,
         hold: None,
         stage: None,
-        steps_done: None,
+        trial_stage: None,
     }
 }
 
@@ -149,7 +149,7 @@ fn on_trial(verdict: Option<(Ruling, &str)>) -> Known {
             }),
         }),
         stage: Some("the new version leads".to_owned()),
-        steps_done: Some(2),
+        trial_stage: Some(Stage::Fails(target("1.4.3", 'b'), "trouble".to_owned())),
         ..known(Choice::Begin(target("1.4.3", 'b')))
     }
 }
@@ -447,4 +447,33 @@ fn a_document_has_the_same_keys_whatever_is_known() {
     }
     let words: BTreeSet<&str> = State::ALL.into_iter().map(State::word).collect();
     assert_eq!(words.len(), State::ALL.len());
+}
+
+#[test]
+fn a_trial_tells_the_steps_behind_it() {
+    let steps = |known: &Known| {
+        let view = View::of(&ChannelState::On(Box::new(known.clone())), Answerer::Leader, at(NOW));
+        let steps = view.trial.unwrap().steps;
+        steps.iter().map(|step| step.is).collect::<Vec<_>>().join(" ")
+    };
+    let target = target("1.4.3", 'b');
+    let mut known = on_trial(None);
+    assert_eq!(steps(&known), "done done done now later later");
+    // A version can fail before the end of its first converge.
+    known.records.as_mut().unwrap().report.as_mut().unwrap().converged = None;
+    assert_eq!(steps(&known), "done done now later later later");
+    let cases = [
+        (
+            Stage::Starts(target.clone(), "no pod yet".to_owned()),
+            "now later later later later later",
+        ),
+        (Stage::HandsOver(target.clone()), "done now later later later later"),
+        (Stage::Promotes(target.clone()), "done done done done now later"),
+        (Stage::RollsOut(target, None), "done done done done done now"),
+        (Stage::Unheard, ""),
+    ];
+    for (stage, expected) in cases {
+        known.trial_stage = Some(stage);
+        assert_eq!(steps(&known), expected);
+    }
 }

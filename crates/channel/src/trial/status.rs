@@ -46,7 +46,7 @@ impl Trying {
                 Some(trouble) => format!("{stage}; {trouble}"),
                 None => stage.to_string(),
             }),
-            steps_done: stage.steps_done(),
+            trial_stage: Some(stage.clone()),
         };
         let state = ChannelState::On(Box::new(known));
         self.measure(&state);

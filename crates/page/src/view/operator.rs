@@ -185,8 +185,11 @@ fn converges(past: &[Converge]) -> Vec<ConvergeRow> {
     past.iter().map(row_of).collect()
 }
 
-/// The axis from the begin of the oldest converge to the end of the newest one.
+/// The axis from the begin of the oldest converge to the end of the newest one, if there are several.
 fn time_line(past: &[Converge]) -> Option<TimeLine> {
+    if past.len() < 2 {
+        return None;
+    }
     let begin_of = |converge: &Converge| converge.ended.saturating_sub_unsigned(converge.took.div_ceil(1000));
     let begin = past.iter().map(begin_of).min()?;
     let end = past.iter().map(|converge| converge.ended).max()?;
@@ -241,6 +244,6 @@ mod tests {
         assert_eq!(line.begin.shown, "1970-01-01 00:01:40 UTC");
         let told: Vec<(i64, i64, bool)> = line.bars.iter().map(|bar| (bar.at, bar.width, bar.is_bad)).collect();
         assert_eq!(told, [(996, 4, true), (925, 25, false), (0, 4, false)]);
-        assert_eq!(time_line(&[]), None);
+        assert_eq!(time_line(&[of(1100, 100, 1)]), None);
     }
 }
