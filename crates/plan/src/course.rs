@@ -1,10 +1,11 @@
 //! The steps of a preview by module, in the order in which they begin.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use addon_core::operator::preview::{Release, Step};
 use names::Owner;
-use releases::crds;
+use releases::crd::foresight::Brought;
+use releases::sync::foresight::Change;
 
 use crate::document::{HookPlan, ValuesOf};
 use crate::outcome::Foresight;
@@ -18,11 +19,15 @@ pub(crate) struct Course {
     pub(crate) of: BTreeMap<String, OfModule>,
 }
 
-/// The step of a module's CRDs.
+/// The steps of a module's CRDs.
+#[derive(Default)]
 pub(crate) struct Crds {
-    pub(crate) foreseen: crds::Foreseen,
-    /// Whether it comes before all releases.
-    pub(crate) is_early: bool,
+    /// The changes of the last step, which is compared with the cluster of now, as all are.
+    pub(crate) changes: Vec<Change>,
+    /// The kinds that are there before all releases.
+    pub(crate) early: Vec<Brought>,
+    /// The kinds that come later.
+    pub(crate) late: Vec<Brought>,
 }
 
 /// The steps of one module.
@@ -69,10 +74,13 @@ impl Course {
             }
             Step::Crds(module) => {
                 let is_early = self.of.values().all(|of| of.release.is_none());
-                // A step that is repeated has no other foresight.
-                if let Some(foreseen) = foresight.crds.remove(module) {
-                    self.crds.insert(module.to_string(), Crds { foreseen, is_early });
-                }
+                let Some(foreseen) = foresight.crds.get_mut(module).and_then(VecDeque::pop_front) else {
+                    return;
+                };
+                let crds = self.crds.entry(module.to_string()).or_default();
+                crds.changes = foreseen.changes;
+                let kinds = if is_early { &mut crds.early } else { &mut crds.late };
+                kinds.extend(foreseen.brought);
             }
             Step::Release(release) => {
                 let of = self.at(release.module.as_str());

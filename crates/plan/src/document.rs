@@ -66,6 +66,9 @@ pub struct ModulePlan {
     /// The error for which the module would not run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+    /// The remedies for that error.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hints: Vec<String>,
 }
 
 /// The act of the operator on a module.

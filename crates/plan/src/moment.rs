@@ -68,8 +68,8 @@ impl Moment {
         done.filter(|name| self.has_on(name))
     }
 
-    /// The modules that are on and need one of these, with the reason for which they would wait.
-    pub(crate) fn in_need_of(&self, gone: &[String], reason: &str) -> Vec<String> {
+    /// The modules that are on and need one of these that are gone.
+    pub(crate) fn in_need_of(&self, gone: &[String]) -> Vec<String> {
         let stay = self
             .modules
             .values()
@@ -77,7 +77,7 @@ impl Moment {
         let told = stay.filter_map(|report| {
             let need = report.depends_on.iter().find(|need| gone.contains(need))?;
             Some(format!(
-                "module '{}' needs '{need}', {reason}, and would wait",
+                "module '{}' needs '{need}', which is gone, and would wait",
                 report.name
             ))
         });

@@ -12,10 +12,10 @@ use crate::document::{ModulePlan, ObjectAct, ObjectPlan};
 /// The kinds that a module brings.
 #[derive(Debug, Default)]
 pub(crate) struct Kinds {
-    /// Those of its CRDs, which are there before its release.
+    /// Those of its CRDs that are there before all releases.
+    pub(crate) early: Vec<Brought>,
+    /// Those of its other CRDs, which are there before its own release.
     pub(crate) of_crds: Vec<Brought>,
-    /// Whether they are there before all releases.
-    pub(crate) are_early: bool,
     /// Those of the CRDs that its chart renders. Helm finds them after the release.
     pub(crate) of_chart: Vec<Brought>,
 }
@@ -30,9 +30,8 @@ pub(crate) struct News {
 impl News {
     /// The news before the first release.
     pub(crate) fn of_early<'a>(all: impl Iterator<Item = &'a Kinds>) -> Self {
-        let early = all.filter(|kinds| kinds.are_early);
         Self {
-            kinds: early.flat_map(|kinds| &kinds.of_crds).cloned().collect(),
+            kinds: all.flat_map(|kinds| &kinds.early).cloned().collect(),
             namespaces: BTreeSet::new(),
         }
     }
@@ -106,6 +105,7 @@ mod tests {
             }),
             waits_for: String::new(),
             error: None,
+            hints: Vec::new(),
         }
     }
 
@@ -134,8 +134,8 @@ mod tests {
         use ObjectAct::{Create, Unserved};
         let gadget = |version: &str| vec![object(version, "Gadget", None, "x", Unserved)];
         let of_crds = |are_early| Kinds {
+            early: if are_early { gadgets(&["v1"]) } else { Vec::new() },
             of_crds: gadgets(&["v1"]),
-            are_early,
             ..Kinds::default()
         };
         let none = Kinds::default;

@@ -2,7 +2,7 @@
 //!
 //! Must never do a job that changes anything.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use addon_core::failure::Failure;
 use addon_core::operator::effect::Job;
@@ -19,8 +19,8 @@ use crate::world::World;
 pub(crate) struct Foresight {
     /// The patches of objects that tried hooks ask for, a line each. A hook that was not tried has no entry.
     pub(crate) patches: BTreeMap<HookId, Vec<String>>,
-    /// The changes of the CRDs of modules.
-    pub(crate) crds: BTreeMap<ModuleName, Foreseen>,
+    /// The changes of the CRDs of modules, one for each time that they are ensured.
+    pub(crate) crds: BTreeMap<ModuleName, VecDeque<Foreseen>>,
 }
 
 impl Foresight {
@@ -59,7 +59,7 @@ impl Foresight {
         for (module, foreseen) in modules.into_iter().zip(foreseen) {
             let foreseen = foreseen.unwrap_or_else(failed);
             obstacles.extend(foreseen.obstacle.clone().map(|obstacle| (module.clone(), obstacle)));
-            self.crds.insert(module, foreseen);
+            self.crds.entry(module).or_default().push_back(foreseen);
         }
         obstacles
     }

@@ -16,6 +16,7 @@ use addon_core::operator::event::{Event, Finished};
 use addon_core::operator::preview::Preview;
 use addon_core::operator::query::{SourcesQuery, StatusQuery};
 use addon_core::release::Reason;
+use futures::FutureExt as _;
 use mailbox::questions::BoxedQuestion;
 use mailbox::{Mail, Mailbox};
 use names::{HookId, ModuleName, Owner};
@@ -190,14 +191,17 @@ impl Rehearsal {
     /// The outcome of `done`. Until it is there, the core takes events and answers.
     async fn meanwhile<T>(&mut self, done: impl Future<Output = T>) -> T {
         let mut done = pin!(done);
-        loop {
+        let done = loop {
             tokio::select! {
-                // Events that came before the end are taken before it.
-                biased;
                 mail = self.mailbox.next(std::future::pending()) => self.heed(mail),
-                done = &mut done => return done,
+                done = &mut done => break done,
             }
+        };
+        // Events that came before the end are taken before it.
+        while let Some(mail) = self.mailbox.next(std::future::pending()).now_or_never() {
+            self.heed(mail);
         }
+        done
     }
 
     /// Waits for the registries of sources that were not asked yet. False if there are none.
@@ -209,9 +213,9 @@ impl Rehearsal {
         }
         let supply = Arc::clone(&self.supply);
         let lacks = self.meanwhile(supply.settled(&new)).await;
-        let told = lacks.into_iter().map(|(module, reason)| {
-            format!("module '{module}' comes from a registry, and a start would have no files for it: {reason}")
-        });
+        let told = lacks
+            .into_iter()
+            .map(|(module, reason)| format!("module '{module}' comes from a registry, and {reason}"));
         self.left_out.extend(told);
         self.asked.extend(new);
         true

@@ -13,6 +13,7 @@ use names::ModuleName;
 pub trait Supply: fmt::Debug + Send + Sync {
     /// Uses the files of a reading for all that begins from now on.
     fn take_up(&self, module: &ModuleName, edition: Edition);
-    /// Waits until the registry of each module has been asked. Returns the modules that have no files then, each with the reason.
+    /// Waits until the registry of each module has been asked. Returns the modules for which no version was learned, each with what a start
+    /// would do then, and the reason.
     fn settled<'a>(&'a self, modules: &'a BTreeSet<ModuleName>) -> BoxFuture<'a, BTreeMap<ModuleName, String>>;
 }

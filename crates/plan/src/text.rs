@@ -114,16 +114,13 @@ fn of_module(number: usize, module: &ModulePlan, paint: Paint) -> String {
     }
     hooks(&mut text, &module.hooks);
     if !module.waits_for.is_empty() {
-        // The reason of a hold is a sentence.
-        let word = if module.waits_for.starts_with("it needs ") {
-            "because"
-        } else {
-            "for"
-        };
-        let _ = writeln!(text, "   waits    {word} {}", module.waits_for);
+        let _ = writeln!(text, "   waits    {}", module.waits_for);
     }
     if let Some(error) = &module.error {
         let _ = writeln!(text, "   {}    {error}", paint.paint(Tone::Bad, "error"));
+        for hint in &module.hints {
+            let _ = writeln!(text, "            hint: {hint}");
+        }
     }
     if let Some(release) = &module.release {
         of_release(&mut text, release, paint);

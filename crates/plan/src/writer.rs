@@ -46,7 +46,7 @@ impl Writer<'_> {
         plan.held.extend(after.held(before));
         plan.left_out.extend(self.files.left_out.iter().cloned());
         let gone = &self.files.gone;
-        plan.left_out.extend(after.in_need_of(gone, "which is gone"));
+        plan.left_out.extend(after.in_need_of(gone));
         let gone: Vec<&str> = gone
             .iter()
             .map(String::as_str)
@@ -107,10 +107,8 @@ impl Writer<'_> {
 
     async fn module(&self, name: String, course: &OfModule, crds: Option<Crds>) -> Result<(ModulePlan, Kinds), NoPlan> {
         let is = self.after.modules.get(&name);
-        let error = is.and_then(|report| report.error.clone());
-        // A wait for the next try repeats the error.
-        let waits_for = is.map(|report| report.waits_for.clone());
-        let waits_for = waits_for.filter(|wait| error.as_ref().is_none_or(|error| !wait.contains(error)));
+        // Of a module that is tried again the error is told, not the time.
+        let waits = is.filter(|report| report.failures == 0);
         let mut plan = ModulePlan {
             files: self.files.told.get(&name).cloned(),
             name,
@@ -120,8 +118,9 @@ impl Writer<'_> {
             crds: Vec::new(),
             hooks: course.hooks.clone(),
             release: None,
-            waits_for: waits_for.unwrap_or_default(),
-            error,
+            waits_for: waits.map(|report| report.waits_for.clone()).unwrap_or_default(),
+            error: is.and_then(|report| report.error.clone()),
+            hints: is.map(|report| report.hints.clone()).unwrap_or_default(),
         };
         let mut kinds = Kinds::default();
         if course.is_removed {
@@ -132,9 +131,9 @@ impl Writer<'_> {
             plan.act = Act::Remove;
             return Ok((plan, kinds));
         }
-        if let Some(Crds { foreseen, is_early }) = crds {
-            plan.crds = foreseen.changes.into_iter().map(objects::object).collect();
-            (kinds.of_crds, kinds.are_early) = (foreseen.brought, is_early);
+        if let Some(Crds { changes, early, late }) = crds {
+            plan.crds = changes.into_iter().map(objects::object).collect();
+            (kinds.early, kinds.of_crds) = (early, late);
         }
         self.begin(&mut plan, course.release.is_some());
         if let Some(release) = &course.release {

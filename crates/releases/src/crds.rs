@@ -115,6 +115,7 @@ pub async fn foresee(tools: &Tools, module: &ModuleName, on_trial: OnTrial) -> R
     let owner = Owner::Module(module.clone());
     let acting = tools.ground.acting(&owner, Duration::ZERO).await?;
     let labels = &tools.helm.options().labels;
+    let mut held = Vec::new();
     for Found { place, crd } in found {
         let act = match foresee_crd(acting.cluster(), &crd.name, &crd.manifest, labels).await {
             Ok(act) => act,
@@ -123,27 +124,23 @@ pub async fn foresee(tools: &Tools, module: &ModuleName, on_trial: OnTrial) -> R
                 continue;
             }
         };
-        let obstacle = match (&act, on_trial) {
-            (Some(Act::Refused(_)), _) => {
-                let report = format!("CRD '{}' is refused", crd.name);
-                Some(CrdObstacle::Failed(Failure::new(Class::Refused, report)))
-            }
-            (Some(Act::Change { .. }), OnTrial::Yes) => Some(CrdObstacle::Held(vec![named(&crd.name)])),
-            _ => None,
-        };
-        if obstacle.is_none() {
-            foreseen.brought.extend(Brought::by(&crd.manifest));
+        match (&act, on_trial) {
+            (Some(Act::Refused(failure)), _) => failures.push(failure.clone().within(place)),
+            (Some(Act::Change { .. }), OnTrial::Yes) => held.push(named(&crd.name)),
+            _ => foreseen.brought.extend(Brought::by(&crd.manifest)),
         }
-        foreseen.obstacle = foreseen.obstacle.or(obstacle);
         let change = key_of(&crd.manifest).zip(act);
         foreseen
             .changes
             .extend(change.map(|(object, act)| Change { object, act }));
     }
-    if let Some(failure) = join(&failures) {
-        let failure = failure.within(format_args!("cannot ensure the CRDs of module '{module}'"));
-        foreseen.obstacle = Some(CrdObstacle::Failed(failure));
-    }
+    foreseen.obstacle = match join(&failures) {
+        Some(failure) => {
+            let failure = failure.within(format_args!("cannot ensure the CRDs of module '{module}'"));
+            Some(CrdObstacle::Failed(failure))
+        }
+        None => (!held.is_empty()).then_some(CrdObstacle::Held(held)),
+    };
     Ok(foreseen)
 }
 

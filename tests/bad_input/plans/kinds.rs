@@ -128,15 +128,15 @@ fn a_plan_knows_the_kinds_and_namespaces_that_it_brings_and_names_helm_hooks() {
     stage.write("next/050-needy/hooks/hook.sh", OF_NEEDY);
     let said = operator.ask_for_code(2, &plan);
     let refused = format!("! CustomResourceDefinition gadgets.{group} (refused by the API server: ");
-    let obstacle = format!("error    CRD 'gadgets.{group}' is refused");
-    assert_says(&said, &[&refused, "spec.scope", "field is immutable", &obstacle]);
+    let obstacle = "error    cannot ensure the CRDs of module 'kinds': crds/gadget.yaml";
+    assert_says(&said, &[&refused, "spec.scope", "field is immutable", obstacle]);
     let (_, of_kinds) = said.split_once("kinds would run, and waits").unwrap();
     assert!(!of_kinds.contains("release  "), "{said}");
     assert_says(
         &said,
         &[
             "needy would run, and waits",
-            "waits    because it needs module 'kinds', which fails",
+            "waits    it needs module 'kinds', which fails",
         ],
     );
     assert!(!said.contains("next try"), "{said}");
