@@ -24,7 +24,7 @@ use thiserror::Error;
 use tracing::warn;
 
 use super::library::{Library, ShelfError};
-use crate::copies::{self, Copies, LARGEST};
+use crate::copies::{self, Copies, Keeping, LARGEST};
 
 /// Why a version was not brought into use.
 #[derive(Debug, Error)]
@@ -178,6 +178,9 @@ impl Taker {
         let Some(place) = self.library.find(&self.module, digest) else {
             return Ok(());
         };
+        if self.copies.keeping == Keeping::Nowhere {
+            return Ok(());
+        }
         if self.copies.files(&self.module, digest).await?.is_some() {
             return Ok(());
         }

@@ -28,7 +28,7 @@ pub type Reports = Vec<(String, String, Value)>;
 pub enum Wish {
     /// The reports about all sources.
     Report(oneshot::Sender<Reports>),
-    /// The modules without files, each with the reason.
+    /// The modules whose version was not learned, each with the files that a start would use, and the reason.
     Lacks(oneshot::Sender<BTreeMap<ModuleName, String>>),
     /// A round of questions to the registry of this module. The answer is false if the module has no source.
     Check(ModuleName, oneshot::Sender<bool>),
@@ -56,8 +56,8 @@ impl Sources {
         timeout(REPORTS, reports).await.ok()?.ok()
     }
 
-    /// Waits until the registries of these modules have been asked, and their versions are taken. Returns the modules without files, each
-    /// with the reason.
+    /// Waits until the registries of these modules have been asked, and their versions are taken. Returns the modules whose version was not
+    /// learned, each with the files that a start would use, and the reason.
     pub async fn settled(&self, modules: &BTreeSet<ModuleName>) -> BTreeMap<ModuleName, String> {
         let rounds = join_all(modules.iter().map(|module| self.round(module)));
         // The reason tells of a registry that does not answer in time.
@@ -109,8 +109,11 @@ impl Sources {
     }
 }
 
-/// The reason why modules have no files if no part follows their sources.
+/// The same if no part follows the sources.
 pub fn unfollowed(modules: &BTreeSet<ModuleName>) -> BTreeMap<ModuleName, String> {
-    let lack = |module: &ModuleName| (module.clone(), "registries cannot be asked".to_owned());
+    let lack = |module: &ModuleName| {
+        let lack = "a start would have no files for it: registries cannot be asked";
+        (module.clone(), lack.to_owned())
+    };
     modules.iter().map(lack).collect()
 }

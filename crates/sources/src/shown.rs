@@ -97,10 +97,11 @@ impl Shown {
         }
     }
 
-    /// The reason why the module has no files; none if it has some.
+    /// The files that a start would use if no version can be learned, and the reason; none if one was learned.
     pub(super) fn lack(&self) -> Option<String> {
         if self.in_use {
-            return None;
+            let trouble = self.trouble.as_ref()?;
+            return Some(format!("a start would use its kept files: {trouble}"));
         }
         let unfit = || {
             self.unfit
@@ -108,13 +109,14 @@ impl Shown {
                 .map(|Unfit { digest, why }| format!("{digest}: {why}"))
         };
         let waits = || (!self.waits.is_empty()).then(|| self.waits.join("; "));
-        let lack = self
+        let why = self
             .trouble
             .clone()
             .or_else(unfit)
             .or_else(waits)
             .or_else(|| self.idle.clone());
-        Some(lack.unwrap_or_else(|| "its registry has not answered yet".to_owned()))
+        let why = why.unwrap_or_else(|| "no version was there in time".to_owned());
+        Some(format!("a start would have no files for it: {why}"))
     }
 
     /// The report as text for people.

@@ -98,8 +98,8 @@ impl Follower {
         }
     }
 
-    /// Drops the files of versions that are neither in use nor wanted for a return, nor by a plan that is being made. No step may run with
-    /// these files.
+    /// Drops the files of versions that are neither in use nor wanted for a return, nor by the last plan. No step may run with these
+    /// files.
     pub(super) async fn drop_old(&self) {
         let (record, name, planned) = (self.record.clone(), self.taker.module.clone(), self.planned.clone());
         let is_planned = move |digest: &str| planned.as_ref().is_some_and(|planned| planned.as_str() == digest);
