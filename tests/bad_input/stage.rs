@@ -160,8 +160,7 @@ impl Stage {
         let config_map = serde_json::json!({
             "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "addon-operator"}, "data": data,
         });
-        let kubectl = self.namespace.kubectl_as(User::Admin);
-        kubectl.apply(&config_map.to_string()).unwrap();
+        self.namespace.apply("configmap", &config_map).unwrap();
     }
 
     /// The revision of each release and the size that its object shows, as in `good:1:small victim:2:large`.
@@ -204,20 +203,21 @@ impl Stage {
     /// Checks that exactly these releases are deployed, that their objects exist, and that nothing was deleted since
     /// the stage was built.
     pub(crate) fn assert_installed(&self, modules: &[&str]) {
-        let columns = "-o=custom-columns=N:.metadata.labels.name,S:.metadata.labels.status --no-headers";
-        let secrets = self.kubectl(&format!("get secrets -l owner=helm,status!=superseded {columns}"));
-        let mut releases: Vec<String> = secrets
-            .lines()
-            .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
+        let records = Only::Labels("owner=helm,status!=superseded");
+        let records = self.namespace.metadata("secrets", records).unwrap();
+        let label = |record: &Value, name: &str| record["metadata"]["labels"][name].as_str().unwrap().to_owned();
+        let mut releases: Vec<String> = records
+            .iter()
+            .map(|record| format!("{} {}", label(record, "name"), label(record, "status")))
             .collect();
         releases.sort();
         let expected: Vec<String> = modules.iter().map(|name| format!("{name} deployed")).collect();
         assert_eq!(releases, expected);
-        let names = self.kubectl("get configmaps -o=custom-columns=N:.metadata.name --no-headers");
+        let names = self.namespace.metadata("configmaps", Only::All).unwrap();
         for module in modules {
             assert!(
-                names.lines().any(|name| name == *module),
-                "{module} has no object: {names}"
+                names.iter().any(|object| object["metadata"]["name"] == *module),
+                "{module} has no object: {names:?}"
             );
         }
         let deletes = self

@@ -125,6 +125,11 @@ impl<'a> Namespace<'a> {
         self.reader()?.metadata(kind, only)
     }
 
+    /// Creates an object of a kind, or changes it to the manifest.
+    pub fn apply(&self, kind: &str, manifest: &Value) -> Result<(), ReadError> {
+        self.reader()?.apply(kind, manifest)
+    }
+
     /// Creates a Service with which the API server reaches port 443 of an address of this machine. No other test has
     /// that address.
     pub fn service_to_us(&self, service: &str) -> Result<SocketAddr, KubectlError> {

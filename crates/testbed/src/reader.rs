@@ -1,7 +1,8 @@
 //! Reads objects over a connection that stays open, for checks that are repeated often.
 //!
 //! A kubectl process for each check would use more of the machine than the programs under test. The reader acts as the
-//! admin. It writes nothing except the namespaces that tests own. Tests write with kubectl, as people do.
+//! admin. It writes nothing except the namespaces that tests own, and objects that tests apply hundreds of times. All else tests write with
+//! kubectl, as people do.
 
 use std::sync::mpsc;
 use std::time::Duration;
@@ -33,6 +34,8 @@ pub enum ReadError {
     Parse { path: String, source: serde_json::Error },
     #[error("the answer to {path} is no list")]
     NoList { path: String },
+    #[error("there is nothing at {path}")]
+    Absent { path: String },
 }
 
 /// A selection of the objects of a kind.
@@ -185,6 +188,22 @@ impl Objects {
         self.list(kind, only, METADATA)
     }
 
+    /// Creates an object of a kind, or changes it to the manifest, as `Kubectl::apply` does.
+    pub fn apply(&self, kind: &str, manifest: &Value) -> Result<(), ReadError> {
+        let name = manifest["metadata"]["name"].as_str().unwrap_or_default();
+        let path = format!("{}/{name}", self.address(kind)?);
+        let asked = format!("{path}?fieldManager=kubectl&force=true&fieldValidation=Strict");
+        let request = Request::patch(&asked).header(CONTENT_TYPE, APPLY);
+        let applied = ask(
+            &self.client,
+            &self.runtime,
+            &asked,
+            request,
+            manifest.to_string().into_bytes(),
+        )?;
+        applied.map(drop).ok_or(ReadError::Absent { path })
+    }
+
     fn list(&self, kind: &str, only: Only<'_>, accepted: &str) -> Result<Vec<Value>, ReadError> {
         let path = self.address(kind)?;
         let path = match only {
@@ -250,5 +269,7 @@ fn ask(
 }
 
 const JSON: &str = "application/json";
+/// YAML, of which JSON is a part.
+const APPLY: &str = "application/apply-patch+yaml";
 const METADATA: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 const NAMESPACES: &str = "/api/v1/namespaces";
