@@ -24,6 +24,9 @@ use testbed::registry::push::{Repository, layer};
 use testbed::wait::wait_until;
 use tokio::runtime::Runtime;
 
+#[path = "outside/moving_in.rs"]
+mod moving_in;
+
 const PROGRAM: &str = env!("CARGO_BIN_EXE_addon-operator");
 const PATIENCE: Duration = Duration::from_mins(2);
 const HOOK: &str = "#!/bin/sh\nif [ \"$1\" = --config ]; then echo '{\"configVersion\":\"v1\",\"onStartup\":1}'; fi\n";
@@ -426,6 +429,7 @@ fn what_is_typed_outside_is_answered_by_the_operator_in_its_pod() {
     world.open_page();
     world.plan_files();
     world.show_lines();
+    world.move_in(&plane.namespace("moving").unwrap());
 }
 
 /// The answer of the page at a port of this machine.

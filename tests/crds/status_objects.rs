@@ -163,6 +163,33 @@ fn the_obstacle_of_a_start_is_told_without_its_secrets() {
 }
 
 #[test]
+fn a_converge_of_fifty_modules_writes_each_twice_at_most() {
+    let stage = build("fifty");
+    let names: Vec<String> = (100..148).map(|order| format!("m{order}")).collect();
+    let mut data = serde_json::Map::new();
+    for name in &names {
+        stage.add_module(&format!("{}-{name}", &name[1..]));
+        data.insert(format!("{name}Enabled"), json!("true"));
+    }
+    stage.configure(&Value::Object(data));
+    let mark = stage.mark();
+    let operator = stage.start();
+    operator.wait_for(&[CONVERGED]);
+    let all = ["good", "victim"].into_iter().chain(names.iter().map(String::as_str));
+    for name in all.clone() {
+        stage.module(name, "it is ready", |status| holds(status, "Ready") == "True");
+    }
+    operator.stop();
+    let requests = stage.requests(mark);
+    for name in all {
+        let writes = requests
+            .iter()
+            .filter(|request| **request == format!("patch modules {name}"));
+        assert!((1..=2).contains(&writes.count()), "{name}: {requests:?}");
+    }
+}
+
+#[test]
 fn a_restart_with_nothing_changed_writes_no_module() {
     let stage = build("unwritten");
     let operator = stage.start();
