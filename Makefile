@@ -5,8 +5,6 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 
 TARGET := $(or $(CARGO_TARGET_DIR),target)
-# Where cargo puts programs for a target that is named, as CI does, and for this machine.
-BUILT := $(TARGET)/$(CARGO_BUILD_TARGET:%=%/)debug
 TOOLS ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/addon-operator/tools
 export PATH := $(TOOLS)/bin:$(PATH)
 
@@ -33,7 +31,7 @@ PACKED := $(shell printf '%s\n' 'glibc 2.36' "$$(getconf GNU_LIBC_VERSION)" | so
 # A released program is static, and runs on any Linux with this machine's processor. Because the target is named, programs that
 # only the build runs stay dynamic, and the results are in a folder with the target's name.
 HOST = $(shell rustc --version --verbose | sed -n 's/^host: //p')
-RELEASED = $(NAMELESS) -C target-feature=+crt-static $(PACKED)
+STATIC := -C target-feature=+crt-static $(PACKED)
 
 # How long `make sim` runs.
 SECONDS ?= 60
@@ -46,11 +44,11 @@ help: ## this list
 FIRST := cargo build --locked --bin testbed
 
 # Installs packages that a real node needs. If that cannot be done, the parts with a node tell why they are left out.
-NEEDS := $(BUILT)/testbed needs --install >&3 2>&3
+NEEDS := $(TARGET)/debug/testbed needs --install >&3 2>&3
 
 # Builds Go programs beside the rest of the recipe, in the order in which they are needed. A part of the recipe that needs one of them
 # earlier waits for it, and says so.
-BUILD := $(BUILT)/testbed build
+BUILD := $(TARGET)/debug/testbed build
 BESIDE = setsid bash -c '$(1)' 3>&1 </dev/null >$(TARGET)/parts.log 2>&1 & parts=$$!; \
   trap 'kill -INT -- "-$$parts" 2>/dev/null || true' EXIT
 
@@ -59,7 +57,7 @@ demo: ## watch the operator at work in a real local control plane; as root also 
 	$(FIRST)
 	@$(call BESIDE,$(NEEDS); $(BUILD) --kwok --registry && nice $(BUILD) --node); \
 	cargo build --locked --package addon-operator --package image --package testbed --bins --example demo; \
-	$(BUILT)/examples/demo
+	$(TARGET)/debug/examples/demo
 
 # Tests wait more than they compute, so two suites run beside each other, and several tests of each. With three suites two processors
 # did less: most of their time went into programs that ask whether a condition holds by now.
@@ -79,7 +77,7 @@ IN_MEMORY := $(shell findmnt --noheadings --types=tmpfs --output=OPTIONS,AVAIL -
 
 # Kinds come and go in two of them, and the other counts requests of operators that start anew when kinds change. Each has its own
 # plane.
-PLANE_crds := $(BUILT)/testbed run --helm4 --
+PLANE_crds := $(TARGET)/debug/testbed run --helm4 --
 PLANE_bad_input := $(PLANE_crds)
 PLANE_migrate := $(PLANE_crds)
 
@@ -90,9 +88,9 @@ test: ## all tests, with one control plane for those that need it; logs in targe
 	$(FIRST)
 	@$(call BESIDE,$(NEEDS); $(BUILD) --kwok --registry --helm4 && $(BUILD) --node); \
 	cargo build --workspace --lib --bins --tests --examples --locked; \
-	$(BUILT)/image jq; \
+	$(TARGET)/debug/image jq; \
 	rm -rf $(TARGET)/suites; mkdir -p $(TARGET)/suites; \
-	$(BUILT)/testbed run --helm4 --registry -- make --no-print-directory --keep-going --jobs=$(SUITES_AT_ONCE) suites
+	$(TARGET)/debug/testbed run --helm4 --registry -- make --no-print-directory --keep-going --jobs=$(SUITES_AT_ONCE) suites
 
 .PHONY: suites
 suites: $(SUITES:%=suite/%)
@@ -146,7 +144,7 @@ sim: ## random histories through the core for SECONDS=60, or as long as you like
 SEED ?= $(shell date +%s)
 CAMPAIGN = CAMPAIGN_SEED=$(SEED) CAMPAIGN_ROUNDS=$(ROUNDS) CAMPAIGN_COMMIT=$$(git describe --always --dirty --exclude='*') \
   CAMPAIGN_RESULTS=$(CURDIR)/bench/campaigns/$(@:campaign-%=%).md \
-  $(BUILT)/testbed run --helm4 -- cargo test --locked
+  $(TARGET)/debug/testbed run --helm4 -- cargo test --locked
 
 .PHONY: campaign-kill
 campaign-kill: ROUNDS ?= 1100
@@ -200,11 +198,11 @@ campaign-soak:
 
 .PHONY: bench
 bench: static-libc ## figures of the program as it is installed: start, restart with nothing changed, idle
-	RUSTFLAGS="$(RELEASED)" cargo bench --profile dist --locked --target $(HOST) --bench figures
+	RUSTFLAGS="$(NAMELESS) $(STATIC)" cargo bench --profile dist --locked --target $(HOST) --bench figures
 
 .PHONY: operator
 operator: static-libc ## the operator as it goes into the image: small, static, and the same from whatever folder
-	RUSTFLAGS="$(RELEASED)" cargo build --profile dist --locked --target $(HOST) --bin addon-operator
+	RUSTFLAGS="$(NAMELESS) $(STATIC)" cargo build --profile dist --locked --target $(HOST) --bin addon-operator
 	@mkdir -p $(TARGET)/dist && ln -f $(TARGET)/$(HOST)/dist/addon-operator $(TARGET)/dist/addon-operator
 
 # Debian has libc.a in libc6-dev, other systems in a package of its own. An older glibc would load libraries to look up names.
@@ -214,9 +212,13 @@ static-libc:
 	@printf '%s\n' 'glibc 2.34' "$$(getconf GNU_LIBC_VERSION)" | sort --version-sort --check=quiet || \
 	  { echo 'a static program needs glibc 2.34 or a later one to be linked from' >&2; exit 1; }
 
-.PHONY: released-flags
-released-flags: static-libc ## the RUSTFLAGS of released programs: static, and without folders of this machine
-	@echo '$(RELEASED)'
+.PHONY: renamed
+renamed: ## the RUSTFLAGS that leave no folder of this machine in a program
+	@echo '$(NAMELESS)'
+
+.PHONY: static-flags
+static-flags: static-libc ## the flags of rustc that link a program as released ones are
+	@echo '$(STATIC)'
 
 .PHONY: nameless
 nameless: ## does the program OPERATOR hold a folder of this machine, that built it?
@@ -258,7 +260,7 @@ ci: ## what the build server runs: all of the above but bench, timed
 	.ci/run
 
 $(TOOLS)/bin/cargo-deny:
-	CARGO_TARGET_DIR=$(TOOLS)/target env --unset=RUSTFLAGS --unset=CARGO_BUILD_TARGET cargo install --debug --locked --quiet --root $(TOOLS) cargo-deny@0.20.2
+	CARGO_TARGET_DIR=$(TOOLS)/target env --unset=RUSTFLAGS cargo install --debug --locked --quiet --root $(TOOLS) cargo-deny@0.20.2
 	rm -rf $(TOOLS)/target
 
 $(TOOLS)/hadolint/bin/hadolint: .ci/hadolint.txt

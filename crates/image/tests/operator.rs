@@ -10,8 +10,7 @@ use testbed::process;
 fn an_operator_that_needs_a_newer_c_library_is_refused_by_name() {
     let folder = tempfile::tempdir().unwrap();
     let operator = folder.path().join("operator");
-    // The program of this test may be static.
-    let mut program = fs::read("/bin/sh").unwrap();
+    let mut program = fs::read(std::env::current_exe().unwrap()).unwrap();
     let (asked, later) = (format!("GLIBC_{}\0", Glibc::needed(&program).unwrap()), "GLIBC_2.99\0");
     let at = program.windows(asked.len()).position(|bytes| bytes == asked.as_bytes());
     program[at.unwrap()..][..later.len()].copy_from_slice(later.as_bytes());
