@@ -223,6 +223,15 @@ async fn a_view_that_the_client_has_is_not_sent_again() {
 }
 
 #[tokio::test]
+async fn a_trial_shows_the_step_that_it_takes() {
+    let stage = Stage::of(sample::fleet(6), Role::Leads);
+    let (_, html) = stage.get("/operator").await;
+    let now = "<li class=\"now\" aria-current=\"step\">its first converge is over</li>";
+    assert!(html.contains(now), "{html}");
+    assert_eq!(html.matches("aria-current=\"step\"").count(), 1, "{html}");
+}
+
+#[tokio::test]
 async fn an_operator_that_has_just_begun_has_its_view() {
     let stage = Stage::of(sample::fleet(0), Role::Leads);
     let (status, html) = stage.get("/operator").await;

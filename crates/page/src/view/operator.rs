@@ -36,16 +36,7 @@ pub struct OperatorView {
     /// The report of `channel status`.
     pub channel: Vec<(String, String)>,
     /// The steps of the version on trial.
-    pub steps: Vec<StepRow>,
-}
-
-/// A step of the version on trial.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct StepRow {
-    pub text: String,
-    /// Its style.
-    pub is: String,
-    pub is_now: bool,
+    pub steps: Vec<TrialStep>,
 }
 
 /// The last converges on an axis of time.
@@ -150,11 +141,10 @@ impl OperatorView {
     }
 }
 
-fn step(step: &TrialStep) -> StepRow {
-    StepRow {
+fn step(step: &TrialStep) -> TrialStep {
+    TrialStep {
         text: row(&step.text),
         is: row(&step.is),
-        is_now: step.is == "now",
     }
 }
 
